@@ -8,7 +8,9 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-FORMULA = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
+FORMULA = re.compile(
+    r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
+)
 
 
 def on_page_content(text: str, **_: Any) -> str:
@@ -18,4 +20,8 @@ def on_page_content(text: str, **_: Any) -> str:
 
 def mathml(found: re.Match[str]) -> str:
     """A formula of a page, on its own line or within one."""
-    return str(convert(html.unescape(found["latex"]), display="block" if found["tag"] == "div" else "inline"))
+    return str(
+        convert(
+            html.unescape(found["latex"]), display="block" if found["tag"] == "div" else "inline"
+        )
+    )

@@ -67,17 +67,28 @@ CONTRACT: dict[str, tuple[type, ...]] = {
     "dataset": (api.Dataset,),
     "metric": (api.MetricInput, api.MetricValue),
     "shortlist": (api.Shortlist, api.ShortlistInput),
-    "scorer": (api.ScorerInput, api.FittedScorer, api.Scorer, api.CreditingScorer, api.Documents, api.Reason),
+    "scorer": (
+        api.ScorerInput,
+        api.FittedScorer,
+        api.Scorer,
+        api.CreditingScorer,
+        api.Documents,
+        api.Reason,
+    ),
     "analyser": (api.WordReducer,),
 }
 """The classes of the contract that the author of a kind of component meets, beside its spec."""
-BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
 
 
 def command_list() -> Iterator[str]:
     """The commands by task, in the order of work."""
     for group, specs in groupby(commands(), key=lambda spec: spec.group):
-        yield f"* {group}: " + ", ".join(f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})" for spec in specs)
+        yield f"* {group}: " + ", ".join(
+            f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})" for spec in specs
+        )
     yield ""
 
 
@@ -94,11 +105,20 @@ def command_pages() -> Iterator[str]:
         yield from ("```sh", *(spec.examples or (f"plant {spec.name}",)), "```", "")
         own = [flag for flag in stage_flags(spec, installed()) if flag.section == spec.name]
         experts = {f"{with_default(flag)}{flag.text}": flag for flag in own if not flag.everyday}
-        homes = {name for name, times in Counter(first.get(line, "") for line in experts).items() if name and times >= MANY_SHARED}
+        homes = {
+            name
+            for name, times in Counter(first.get(line, "") for line in experts).items()
+            if name and times >= MANY_SHARED
+        }
         yield from everyday_list([flag for flag in own if flag.everyday])
-        yield from expert_list([flag for line, flag in experts.items() if first.get(line) not in homes])
+        yield from expert_list(
+            [flag for line, flag in experts.items() if first.get(line) not in homes]
+        )
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
-        shared += [f"other options as in [`plant {name}`](#{slug(f'plant {name}')})" for name in sorted(homes)]
+        shared += [
+            f"other options as in [`plant {name}`](#{slug(f'plant {name}')})"
+            for name in sorted(homes)
+        ]
         yield from (f"Also: {', '.join(shared)}.", "") if shared else ()
         first = {**dict.fromkeys(experts, spec.name), **first}
 
@@ -110,7 +130,15 @@ def everyday_list(flags: Iterable[Flag]) -> Iterator[str]:
 
 def expert_list(flags: Sequence[Flag]) -> Iterator[str]:
     """A line for each flag with the first clause of its text; nothing where there are none."""
-    yield from ("For experts:", "", *entries((with_default(flag), first_clause(flag.text)) for flag in flags)) if flags else ()
+    yield from (
+        (
+            "For experts:",
+            "",
+            *entries((with_default(flag), first_clause(flag.text)) for flag in flags),
+        )
+        if flags
+        else ()
+    )
 
 
 def with_default(flag: Flag) -> str:
@@ -131,7 +159,9 @@ def shared_sections() -> Iterator[str]:
 def general_flags() -> Iterator[str]:
     """The flags that are in no recipe."""
     example = next(spec for spec in commands() if spec.writes and spec.parallel)
-    yield from everyday_list([flag for flag in stage_flags(example, installed()) if flag.section == GENERAL])
+    yield from everyday_list(
+        [flag for flag in stage_flags(example, installed()) if flag.section == GENERAL]
+    )
 
 
 def component_pages() -> Iterator[str]:
@@ -141,7 +171,12 @@ def component_pages() -> Iterator[str]:
         chains = [shared_models(spec.options, [other.options for other in specs]) for spec in specs]
         yield from (f"## {kind.plural.capitalize()}", "")
         if plain := [code(spec.name) for spec in specs if is_plain(spec)]:
-            yield from ("Without options ([The corpus](corpus.md) says what they read):", "", f"{', '.join(plain)}.", "")
+            yield from (
+                "Without options ([The corpus](corpus.md) says what they read):",
+                "",
+                f"{', '.join(plain)}.",
+                "",
+            )
         for spec, chain in zip(specs, chains, strict=True):
             yield from () if is_plain(spec) else component_section(kind, spec, chain)
         shared = {chain[i]: chain[i + 1 :] for chain in chains for i in reversed(range(len(chain)))}
@@ -166,7 +201,9 @@ def component_section(kind: Kind, spec: Spec, chain: Sequence[type[Options]]) ->
 
 def shared_models(options: type[Options], others: Sequence[type[Options]]) -> list[type[Options]]:
     """The options models that a component has in common with another one, nearest first."""
-    models = [model for model in options.__mro__ if issubclass(model, Options) and model.model_fields]
+    models = [
+        model for model in options.__mro__ if issubclass(model, Options) and model.model_fields
+    ]
     return [model for model in models if sum(issubclass(other, model) for other in others) > 1]
 
 
@@ -175,8 +212,12 @@ def own_options(options: type[Options], chain: Sequence[type[Options]]) -> Itera
     known = list(option_rows(chain[0])) if chain and chain[0] is not options else []
     own = [] if options in chain else [row for row in option_rows(options) if row not in known]
     yield from option_entries(own) if own else ()
-    links = [f"[{title(model).removeprefix('Options of ')}](#{slug(title(model))})" for model in chain]
-    yield from (f"{'Further options' if own else 'Options'}: {', '.join(links)}.", "") if links else ()
+    links = [
+        f"[{title(model).removeprefix('Options of ')}](#{slug(title(model))})" for model in chain
+    ]
+    yield from (
+        (f"{'Further options' if own else 'Options'}: {', '.join(links)}.", "") if links else ()
+    )
 
 
 def title(model: type[Options]) -> str:
@@ -197,7 +238,13 @@ def contract(kind: Kind) -> Iterator[str]:
         if value in optional
     ]
     yield from (
-        (f"What a {kind.name} may also be (`python -m pydoc plant_cli.api.NAME` has the members):", "", *entries(rows)) if rows else ()
+        (
+            f"What a {kind.name} may also be (`python -m pydoc plant_cli.api.NAME` has the members):",
+            "",
+            *entries(rows),
+        )
+        if rows
+        else ()
     )
 
 
@@ -228,7 +275,11 @@ def lower_first(text: str) -> str:
 def fields_of(value: type) -> Iterator[tuple[str, str]]:
     """The fields of a dataclass and what they mean; of a spec without types, which its texts give, and without those of every spec."""
     is_spec, meanings = issubclass(value, Spec), field_meanings(value)
-    inherited = {field.name for field in dataclasses.fields(Spec)} if is_spec and value is not Spec else set()
+    inherited = (
+        {field.name for field in dataclasses.fields(Spec)}
+        if is_spec and value is not Spec
+        else set()
+    )
     for field in dataclasses.fields(value):
         if field.name not in inherited:
             kind = "" if is_spec else f": {short_type(str(field.type))}"
@@ -246,11 +297,24 @@ def members(role: type) -> Iterator[tuple[str, str]]:
     """Properties and methods of a class, with the first sentence of each; of methods also what they are given and return."""
     for name, member in vars(role).items():
         if isinstance(member, property) and member.fget is not None:
-            yield code(f"{name}: {short_type(member.fget.__annotations__['return'])}"), first_sentence(member.__doc__)
+            yield (
+                code(f"{name}: {short_type(member.fget.__annotations__['return'])}"),
+                first_sentence(member.__doc__),
+            )
         elif isinstance(member, cached_property) and not name.startswith("_"):
-            yield code(f"{name}: {short_type(member.func.__annotations__['return'])}"), first_sentence(member.__doc__)
-        elif inspect.isfunction(member) and (name == "__call__" or not name.startswith("_")) and name != "accepts":
-            yield code(name + signature(member)), " ".join([first_sentence(member.__doc__), *arguments(member.__doc__)])
+            yield (
+                code(f"{name}: {short_type(member.func.__annotations__['return'])}"),
+                first_sentence(member.__doc__),
+            )
+        elif (
+            inspect.isfunction(member)
+            and (name == "__call__" or not name.startswith("_"))
+            and name != "accepts"
+        ):
+            yield (
+                code(name + signature(member)),
+                " ".join([first_sentence(member.__doc__), *arguments(member.__doc__)]),
+            )
 
 
 def arguments(docstring: str | None) -> Iterator[str]:
@@ -264,9 +328,15 @@ def arguments(docstring: str | None) -> Iterator[str]:
 
 def reserved_names() -> Iterator[str]:
     """The names that a stage and its options may not have."""
-    stages, flags = (", ".join(map(code, sorted(names))) for names in ((*RESERVED, *SHARED_SECTIONS), GENERAL_FLAGS))
+    stages, flags = (
+        ", ".join(map(code, sorted(names)))
+        for names in ((*RESERVED, *SHARED_SECTIONS), GENERAL_FLAGS)
+    )
     yield f"A stage may not be called {stages}, nor begin with the name of another stage and a dash."
-    yield from (f"Its options may not be called {flags}, nor have the letters {', '.join(map(code, GENERAL_LETTERS))}.", "")
+    yield from (
+        f"Its options may not be called {flags}, nor have the letters {', '.join(map(code, GENERAL_LETTERS))}.",
+        "",
+    )
 
 
 def record_pages() -> Iterator[str]:
@@ -274,13 +344,22 @@ def record_pages() -> Iterator[str]:
     for file, model in (("run.json", RunHeader), ("stage.json", StageRecord)):
         yield from (f"### `{file}`", "")
         meanings = field_meanings(model)
-        yield from table(("key", "meaning"), [(code(name), meanings[name]) for name in model.model_fields])
+        yield from table(
+            ("key", "meaning"), [(code(name), meanings[name]) for name in model.model_fields]
+        )
 
 
 def error_classes() -> Iterator[str]:
     """Every error and the exit code that the shell sees."""
-    classes = [c for c in vars(errors).values() if inspect.isclass(c) and issubclass(c, PlantError) and c is not PlantError]
-    yield from table(("exit code", "error", "when"), [(str(c.exit_code), f"`{c.__name__}`", first_sentence(c.__doc__)) for c in classes])
+    classes = [
+        c
+        for c in vars(errors).values()
+        if inspect.isclass(c) and issubclass(c, PlantError) and c is not PlantError
+    ]
+    yield from table(
+        ("exit code", "error", "when"),
+        [(str(c.exit_code), f"`{c.__name__}`", first_sentence(c.__doc__)) for c in classes],
+    )
 
 
 def example_file(path: str) -> Iterator[str]:
@@ -292,25 +371,39 @@ def example_file(path: str) -> Iterator[str]:
 def layer_list() -> Iterator[str]:
     """The rooms of the core, from those that import to those that are imported."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))
-    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
-    yield from (" > ".join(f"({layer})" if "|" in layer else layer for layer in contract["layers"]), "")
+    contract = next(
+        c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers"
+    )
+    yield from (
+        " > ".join(f"({layer})" if "|" in layer else layer for layer in contract["layers"]),
+        "",
+    )
 
 
 def format_list() -> Iterator[str]:
     """The formats of other tools that are recognised."""
-    formats = [spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.name != ANY]
-    yield from table(("`--dataset`", "what it reads"), [(f"`{spec.name}`", spec.summary) for spec in formats])
+    formats = [
+        spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.name != ANY
+    ]
+    yield from table(
+        ("`--dataset`", "what it reads"), [(f"`{spec.name}`", spec.summary) for spec in formats]
+    )
 
 
 def corpus_list() -> Iterator[str]:
     """The published corpora that are read by name."""
     named = [(spec, spec.card) for spec in shipped(DatasetSpec) if spec.card is not None]
-    yield from table(("`--dataset`", "what"), [(f"`{spec.name}`", card.title.partition(": ")[2]) for spec, card in named])
+    yield from table(
+        ("`--dataset`", "what"),
+        [(f"`{spec.name}`", card.title.partition(": ")[2]) for spec, card in named],
+    )
 
 
 def recipe_list() -> Iterator[str]:
     """The recipes in the wheel."""
-    rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
+    rows = [
+        (f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()
+    ]
     yield from table(("recipe", "what it does"), rows)
 
 
@@ -320,7 +413,10 @@ def result_table(path: Path) -> Iterator[str]:
     seeds = f"{result['seeds']} seed{'s' * (result['seeds'] > 1)}, " if result["seeds"] else ""
     yield from (f"**{result['title']}** ({seeds}{result['date']}). {result['convention']}", "")
     header, _, *rows = table(result["columns"], result["rows"])
-    figures = [all(re.match(r"[\d\[+−–.]|$", cell) for cell in column) for column in zip(*result["rows"], strict=True)]
+    figures = [
+        all(re.match(r"[\d\[+−–.]|$", cell) for cell in column)
+        for column in zip(*result["rows"], strict=True)
+    ]
     yield from (header, "|" + "".join("--:|" if right else "---|" for right in figures), *rows)
     yield from (result["note"], "") if result["note"] else ()
 
@@ -341,14 +437,19 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "recipes": recipe_list,
     "formats": format_list,
     "corpora": corpus_list,
-    **{f"results-{path.stem}": partial(result_table, path) for path in sorted((DOCS / "results").glob("*.json"))},
+    **{
+        f"results-{path.stem}": partial(result_table, path)
+        for path in sorted((DOCS / "results").glob("*.json"))
+    },
 }
 
 
 def shipped(kind: type[SpecT]) -> list[SpecT]:
     """The components of a kind that come with this distribution."""
     found = ((spec, installed().owner(kind, spec.name)) for spec in installed().specs(kind))
-    return [spec for spec, owner in found if owner is not None and owner.distribution == DISTRIBUTION]
+    return [
+        spec for spec, owner in found if owner is not None and owner.distribution == DISTRIBUTION
+    ]
 
 
 def commands() -> list[StageSpec]:
@@ -392,8 +493,16 @@ def field_meanings(owner: type) -> dict[str, str]:
     for field, after in pairwise([*body, None]):
         if isinstance(field, ast.AnnAssign):
             _, _, beside = lines[field.end_lineno - 1].partition("  # ")  # type: ignore[operator]
-            above = lines[field.lineno - 2].strip().removeprefix("# ") if lines[field.lineno - 2].strip().startswith("# ") else ""
-            below = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            above = (
+                lines[field.lineno - 2].strip().removeprefix("# ")
+                if lines[field.lineno - 2].strip().startswith("# ")
+                else ""
+            )
+            below = (
+                after.value.value
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                else ""
+            )
             if text := str(below or beside or above):
                 found[ast.unparse(field.target)] = text
     return found
@@ -422,7 +531,11 @@ def signature(function: Callable[..., Any]) -> str:
 
 def short_type(text: str) -> str:
     """A type without the names of modules and without spaces."""
-    return re.sub(r"\b(npt|np|nn|pl|torch)\.(?=[A-Za-z])", "", text).replace(", ", ",").replace(" | ", "|")
+    return (
+        re.sub(r"\b(npt|np|nn|pl|torch)\.(?=[A-Za-z])", "", text)
+        .replace(", ", ",")
+        .replace(" | ", "|")
+    )
 
 
 def first_sentence(docstring: str | None) -> str:
@@ -443,21 +556,31 @@ def block_text(name: str) -> str:
 
 def fill(text: str) -> str:
     """A page with its blocks written anew."""
-    return BLOCK.sub(lambda found: found["start"] + "\n" + block_text(found["name"]) + found["end"], text)
+    return BLOCK.sub(
+        lambda found: found["start"] + "\n" + block_text(found["name"]) + found["end"], text
+    )
 
 
 def main() -> int:
     """Write the blocks, or say which pages are out of date and return 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
+    mode.add_argument(
+        "--check", action="store_true", help="change nothing; fail if a page is out of date"
+    )
     mode.add_argument("--write", action="store_true", help="write the blocks")
     write = parser.parse_args().write
-    stale = [(page, filled) for page in sorted(DOCS.glob("*.md")) if (filled := fill(page.read_text("utf-8"))) != page.read_text("utf-8")]
+    stale = [
+        (page, filled)
+        for page in sorted(DOCS.glob("*.md"))
+        if (filled := fill(page.read_text("utf-8"))) != page.read_text("utf-8")
+    ]
     for page, filled in stale:
         if write:
             page.write_text(filled, "utf-8")
-        sys.stdout.write(f"{page.name} {'written' if write else 'is out of date: python docs/generate.py --write'}\n")
+        sys.stdout.write(
+            f"{page.name} {'written' if write else 'is out of date: python docs/generate.py --write'}\n"
+        )
     return int(bool(stale) and not write)
 
 

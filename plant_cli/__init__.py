@@ -3,7 +3,10 @@
 from importlib import import_module
 from typing import Any
 
-_MODELS = {"fit": "fit", "load": "open_model"}  # names in `scoring.opened_models`; __init__.pyi tells type checkers
+_MODELS = {
+    "fit": "fit",
+    "load": "open_model",
+}  # names in `scoring.opened_models`; __init__.pyi tells type checkers
 
 
 def __getattr__(name: str) -> Any:

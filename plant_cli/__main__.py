@@ -16,7 +16,9 @@ def main() -> None:
         run()
 
     limit = find_limit()
-    if limit is None or any(word.startswith("--launch") for word in sys.argv):  # each process that a launcher starts is watched
+    if limit is None or any(
+        word.startswith("--launch") for word in sys.argv
+    ):  # each process that a launcher starts is watched
         work()
     else:
         run_watched(work, limit)

@@ -109,7 +109,9 @@ from plant_cli.network.windows import join_windows as join_windows
 from plant_cli.network.windows import restore_trainable as restore_trainable
 from plant_cli.network.windows import save_trainable as save_trainable
 from plant_cli.network.windows import split_layers as split_layers
-from plant_cli.relevance.mutual_information import divide_by_joint_entropy as divide_by_joint_entropy
+from plant_cli.relevance.mutual_information import (
+    divide_by_joint_entropy as divide_by_joint_entropy,
+)
 from plant_cli.relevance.mutual_information import entropy as entropy
 from plant_cli.relevance.mutual_information import mutual_information as mutual_information
 from plant_cli.scoring.lexical import GramColumns as GramColumns

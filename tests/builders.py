@@ -31,38 +31,67 @@ from plant_cli.testing.contexts import make_registry  # noqa: F401  # for tests
 SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
 
 
-def label_table(*ids: str, titles: Sequence[str | None] = (), counts: Sequence[int] = (), **more: Any) -> LabelTable:
+def label_table(
+    *ids: str, titles: Sequence[str | None] = (), counts: Sequence[int] = (), **more: Any
+) -> LabelTable:
     """An index of labels, by default without titles and with one training document each."""
-    return LabelTable(ids=ids, titles=list(titles) or [None] * len(ids), train_counts=list(counts) or [1] * len(ids), **more)
+    return LabelTable(
+        ids=ids,
+        titles=list(titles) or [None] * len(ids),
+        train_counts=list(counts) or [1] * len(ids),
+        **more,
+    )
 
 
-def make_split(texts: Sequence[str], gold: Any = None, name: SplitName = "train", **values: Any) -> Split:
+def make_split(
+    texts: Sequence[str], gold: Any = None, name: SplitName = "train", **values: Any
+) -> Split:
     """A split of texts with gold [N, L] (by default one label that no document has); the ids are `d0`, `d1` and so on."""
     count = len(texts)
     gold = csr_array(np.zeros((count, 1), dtype=np.int64) if gold is None else gold)
-    defaults = {"doc_ids": [f"d{row}" for row in range(count)], "unseen": csr_array((count, 0), dtype=np.int64)}
+    defaults = {
+        "doc_ids": [f"d{row}" for row in range(count)],
+        "unseen": csr_array((count, 0), dtype=np.int64),
+    }
     return Split(name=name, texts=texts, gold=gold, **{**defaults, **values})
 
 
 def write_documents(path: Path, *documents: tuple[str, str, Sequence[str]]) -> Path:
     """Write documents (split, text, labels) as a table; the ending of the path decides its format: Parquet or JSON lines."""
-    rows = pl.DataFrame(documents, schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String)}, orient="row")
+    rows = pl.DataFrame(
+        documents,
+        schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String)},
+        orient="row",
+    )
     rows = rows.with_row_index("doc_id").with_columns(pl.col("doc_id").cast(pl.String))
     path.parent.mkdir(parents=True, exist_ok=True)
     rows.write_ndjson(path) if path.suffix == ".jsonl" else rows.write_parquet(path)
     return path
 
 
-def run_at(path: Path, name: str, *sets: str, tag: str | None = None, registry: Any = None, **request: Any) -> Result:
+def run_at(
+    path: Path, name: str, *sets: str, tag: str | None = None, registry: Any = None, **request: Any
+) -> Result:
     """Run a stage in a run folder: `run_at(run, "mig", "mig.k=5", tag="a", flags={…}, force=True)`."""
     request = {"reporter": SilentReporter(), **request}
-    return run_stage(Request(registry=registry or installed(), run_path=path, sets=sets, **request), name, tag)
+    return run_stage(
+        Request(registry=registry or installed(), run_path=path, sets=sets, **request), name, tag
+    )
 
 
-def run_plant(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_plant(
+    folder: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command line in a folder, as a process of its own."""
     command = [sys.executable, "-m", "plant_cli", *arguments]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:
@@ -88,7 +117,10 @@ def explained(case: dict[str, Any], folder: Path) -> Iterator[None]:
     with pytest.raises(PlantError) as caught:
         yield
     error = caught.value
-    said = [text.replace(str(folder.resolve()), "DIR") for text in (error.what, error.where, error.expected, error.todo)]
+    said = [
+        text.replace(str(folder.resolve()), "DIR")
+        for text in (error.what, error.where, error.expected, error.todo)
+    ]
     assert [type(error).__name__, *said] == [case["error"], *case["says"]]
 
 
@@ -106,14 +138,23 @@ def frames() -> dict[SplitName, pl.DataFrame]:
             ("c", "fever again, of some sort", ["B1"]),
         ),
         "validation": frame(("d", "the heart fails once more", ["C1"])),
-        "test": frame(("e", "fever and something not seen", ["B1", "Z0"]), ("f", "another rarity, never seen", ["Z0", "Y0"])),
+        "test": frame(
+            ("e", "fever and something not seen", ["B1", "Z0"]),
+            ("f", "another rarity, never seen", ["Z0", "Y0"]),
+        ),
     }
 
 
 @pytest.fixture
 def dataset(frames: dict[SplitName, pl.DataFrame]) -> Dataset:
-    titles = pl.LazyFrame({"label": ["B1", " A9 ", "C1", "A9"], "title": ["Fever", "Fracture", "", "Second"]})
-    return Dataset(splits={name: part.lazy() for name, part in frames.items()}, labels=titles, files=["x.parquet"])
+    titles = pl.LazyFrame(
+        {"label": ["B1", " A9 ", "C1", "A9"], "title": ["Fever", "Fracture", "", "Second"]}
+    )
+    return Dataset(
+        splits={name: part.lazy() for name, part in frames.items()},
+        labels=titles,
+        files=["x.parquet"],
+    )
 
 
 def read_stage(run: Path, folder: str) -> dict[str, Any]:
@@ -123,7 +164,11 @@ def read_stage(run: Path, folder: str) -> dict[str, Any]:
 
 def record_outputs(folder: Path, stage: str) -> None:
     """Write the stage.json of a finished stage that left the files of a folder."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file() and path.name != "stage.json"}
+    files = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "stage.json"
+    }
     record = StageRecord(
         status="done",
         stage=stage,
@@ -141,4 +186,11 @@ def record_outputs(folder: Path, stage: str) -> None:
 def record_again(folder: Path) -> None:
     """Let the record of a finished stage name the files of its folder as they are now."""
     record = read_json(folder / "stage.json", "the record of the stage")
-    write_json(folder / "stage.json", {**record, "outputs": {name: hash_file(folder / name) for name in record["outputs"]}, "facts": {}})
+    write_json(
+        folder / "stage.json",
+        {
+            **record,
+            "outputs": {name: hash_file(folder / name) for name in record["outputs"]},
+            "facts": {},
+        },
+    )

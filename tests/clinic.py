@@ -71,4 +71,11 @@ class _Nothing:
 def weights(trained: Clinic, stage: str) -> dict[str, torch.Tensor]:
     found = load_file(trained.path / stage / "model.safetensors")
     backbone = trained.path / stage / "backbone.safetensors"
-    return {**found, **({f"backbone.{n}": t for n, t in load_file(backbone).items()} if backbone.exists() else {})}
+    return {
+        **found,
+        **(
+            {f"backbone.{n}": t for n, t in load_file(backbone).items()}
+            if backbone.exists()
+            else {}
+        ),
+    }

@@ -17,8 +17,23 @@ from plant_cli.runs.machine import limit_spinning
 
 pytest_plugins = ("builders", "laboratory", "clinic")
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
-SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    *"abcdefghijklmnopqrstuvwxyz",
+    "fever",
+    "cough",
+    "patient",
+]
+SIZES = {
+    "vocab_size": len(WORDS),
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several processes share the cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,7 +43,9 @@ limit_spinning()  # as the command does, before torch is loaded
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
 if os.environ.get("PLANT_TEST_CARD") != "1":  # the expected figures are a processor's
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # whoever imports triton first decides for all whether its kernels are compiled
+    os.environ.setdefault(
+        "TRITON_INTERPRET", "1"
+    )  # whoever imports triton first decides for all whether its kernels are compiled
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -84,7 +101,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the numerics take their Triton kernels on the processor, run by Triton's interpreter."""
     pytest.importorskip("triton", reason="Triton is not published for this system")
     if os.environ.get("TRITON_INTERPRET") != "1":
-        pytest.skip("Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them")
+        pytest.skip(
+            "Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them"
+        )
     for module in ("plant_cli.network.attention", "plant_cli.network.list_ranking"):
         monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
@@ -106,9 +125,21 @@ def small_network() -> Callable[..., Any]:
 
         torch.manual_seed(seed)
         options = TinyOptions(
-            **{"hidden": 16, "heads": 2, "layers": 1, "buckets": 64, "dropout": 0.0, "window": 8, "overlap": 2} | backbone
+            **{
+                "hidden": 16,
+                "heads": 2,
+                "layers": 1,
+                "buckets": 64,
+                "dropout": 0.0,
+                "window": 8,
+                "overlap": 2,
+            }
+            | backbone
         )
-        decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8, init_scale=0.5), DecoderShape(hidden=16, labels=labels))
+        decoder = LabelAttention(
+            LabelAttentionOptions(heads=2, pool=8, init_scale=0.5),
+            DecoderShape(hidden=16, labels=labels),
+        )
         names = [f"label {i}" for i in range(labels)]
         index = LabelTable(ids=names, titles=[None] * labels, train_counts=[1] * labels)
         return Network(TinyBackbone(options), decoder, ModelSection(backbone="tiny"), index)
@@ -127,10 +158,14 @@ def small_model(tmp_path: Path) -> Callable[..., Path]:
 
         torch.manual_seed(0)
         folder = tmp_path / config.model_type
-        AutoModel.from_config(config(**SIZES | {"max_position_embeddings": 64} | values)).save_pretrained(folder)
+        AutoModel.from_config(
+            config(**SIZES | {"max_position_embeddings": 64} | values)
+        ).save_pretrained(folder)
         plain = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
         plain.pre_tokenizer = pre_tokenizers.Whitespace()
-        PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+        PreTrainedTokenizerFast(
+            tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]"
+        ).save_pretrained(folder)
         return folder
 
     return save
@@ -145,7 +180,12 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+        meeting = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "WORLD_SIZE": str(count),
+            "LOCAL_WORLD_SIZE": str(count),
+        }
         for rank in range(count):
             own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"}
             started.append(
@@ -167,12 +207,16 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
 
 
 @pytest.fixture
-def launch(start_processes: Callable[..., list[subprocess.Popen[str]]]) -> Callable[..., list[tuple[int, str, str]]]:
+def launch(
+    start_processes: Callable[..., list[subprocess.Popen[str]]],
+) -> Callable[..., list[tuple[int, str, str]]]:
     """Starts such processes and waits for all: exit code, stdout and stderr of each."""
 
     def wait(count: int, *arguments: str, launched: bool = True) -> list[tuple[int, str, str]]:
         processes = start_processes(count, *arguments, launched=launched)
         said = [process.communicate(timeout=300) for process in processes]
-        return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
+        return [
+            (process.returncode, *texts) for process, texts in zip(processes, said, strict=True)
+        ]
 
     return wait

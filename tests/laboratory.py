@@ -19,7 +19,11 @@ def gold_labels(number):
 
 def write_corpus(path):
     """A corpus of `LABELS`, one validation document and `DOCUMENTS` test documents."""
-    rows = [("train", f"train {name} {i}", [name]) for name, count in LABELS.items() for i in range(count)]
+    rows = [
+        ("train", f"train {name} {i}", [name])
+        for name, count in LABELS.items()
+        for i in range(count)
+    ]
     rows += [("validation", "validation", ["label 0"])]
     rows += [("test", f"test {i}", gold_labels(i)) for i in range(DOCUMENTS)]
     return write_documents(path, *rows)
@@ -29,7 +33,9 @@ def write_corpus(path):
 def recipe(tmp_path):
     """A small experiment of the stages of a `Laboratory`."""
     path = tmp_path / "r.yaml"
-    path.write_text("summary: A small experiment.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta:\nbeta-twice: {epochs: 2}\n")
+    path.write_text(
+        "summary: A small experiment.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta:\nbeta-twice: {epochs: 2}\n"
+    )
     return path
 
 
@@ -63,12 +69,35 @@ class Laboratory:
         self.reporter = SilentReporter()
         self.registry = make_registry(
             plant_datasets,
-            StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
-            StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
+            StageSpec(
+                name="alpha",
+                summary="A.",
+                options=AlphaOptions,
+                run=self.alpha,
+                sections=("data", "machine"),
+            ),
+            StageSpec(
+                name="beta",
+                summary="B.",
+                options=BetaOptions,
+                run=self.beta,
+                sections=("machine",),
+                seeded=True,
+            ),
             StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
-            StageSpec(name="glance", summary="I.", options=AlphaOptions, run=self.glance, looks=True),
-            StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
-            StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
+            StageSpec(
+                name="glance", summary="I.", options=AlphaOptions, run=self.glance, looks=True
+            ),
+            StageSpec(
+                name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)
+            ),
+            StageSpec(
+                name="outside",
+                summary="O.",
+                run=self.play("outside"),
+                writes=False,
+                needs_run=False,
+            ),
             *(spec for spec in SPECS if spec.name.split()[0] in ("clean", "run", "recipe")),
             name="laboratory",
         )
@@ -97,13 +126,23 @@ class Laboratory:
         return self.play("glance")(context, options)
 
     def gamma(self, context, options):
-        folder = context.ensure("alpha", options=None if options.wanted is None else {"k": options.wanted})
+        folder = context.ensure(
+            "alpha", options=None if options.wanted is None else {"k": options.wanted}
+        )
         (context.folder / "gamma.txt").write_text((folder / "alpha.txt").read_text())
         return Result()
 
     def run(self, name, tag=None, *, options=None, flags=None, sets=(), **request):
         given = {**(flags or {}), **({name: options} if options else {})}
-        return run_at(self.path, name, *sets, tag=tag, registry=self.registry, flags=given, **{"reporter": self.reporter, **request})
+        return run_at(
+            self.path,
+            name,
+            *sets,
+            tag=tag,
+            registry=self.registry,
+            flags=given,
+            **{"reporter": self.reporter, **request},
+        )
 
     def fails(self, error, message, name, tag=None, **request):
         """The error with which a stage is refused or ends; its message is matched."""

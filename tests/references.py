@@ -10,10 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-def random_tensors(*shapes: tuple[int, ...], seed: int = 0, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+def random_tensors(
+    *shapes: tuple[int, ...], seed: int = 0, dtype: torch.dtype = torch.float64
+) -> list[Tensor]:
     """Leaves of the given shapes; equal seeds give equal numbers in every type."""
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for shape in shapes]
+    return [
+        torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+        for shape in shapes
+    ]
 
 
 def exact(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -24,7 +29,9 @@ def exact(tensors: Sequence[Tensor]) -> list[Tensor]:
 def upstream_of(result: Tensor, share: float = 1.0, seed: int = 7) -> Tensor:
     """A random gradient of a result, zero outside a share of it."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(result.shape, generator=generator, dtype=torch.float64) * (torch.rand(result.shape, generator=generator) < share)
+    return torch.randn(result.shape, generator=generator, dtype=torch.float64) * (
+        torch.rand(result.shape, generator=generator) < share
+    )
 
 
 def assert_equal(
@@ -47,13 +54,22 @@ def assert_equal(
     (actual, inputs), (expected, plain) = ours, theirs
     finite = torch.isfinite(expected)
     assert torch.equal(torch.isfinite(actual).cpu(), finite)
-    torch.testing.assert_close(actual.cpu().double()[finite], expected.double()[finite], rtol=relative, atol=tolerance)
-    upstream = (upstream_of(expected, 0.5) if upstream is None else upstream).masked_fill(~finite, 0)
+    torch.testing.assert_close(
+        actual.cpu().double()[finite], expected.double()[finite], rtol=relative, atol=tolerance
+    )
+    upstream = (upstream_of(expected, 0.5) if upstream is None else upstream).masked_fill(
+        ~finite, 0
+    )
     got = torch.autograd.grad(actual, inputs, upstream.to(actual), retain_graph=True)
     wanted = torch.autograd.grad(expected, plain, upstream.to(expected), retain_graph=True)
     for one, other, leaf in zip(got, wanted, inputs, strict=True):
         assert one.dtype == leaf.dtype
-        torch.testing.assert_close(one.cpu().double(), other.double(), rtol=relative, atol=tolerance if gradients is None else gradients)
+        torch.testing.assert_close(
+            one.cpu().double(),
+            other.double(),
+            rtol=relative,
+            atol=tolerance if gradients is None else gradients,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +87,9 @@ class LiteralHead:
 def literal_logits(head: LiteralHead, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, L] and attention averaged over heads [B, L, T] of hidden states [B, T, H], through full [B, L, H] arrays."""
     queries = head.queries.expand(len(hidden), -1, -1)
-    attended, weights = head.attention(queries, hidden, hidden, key_padding_mask=~mask, need_weights=True)
+    attended, weights = head.attention(
+        queries, hidden, hidden, key_padding_mask=~mask, need_weights=True
+    )
     boosted = head.boost_shift + attended * head.boost_scale
     pooled = functional.adaptive_avg_pool1d(boosted, len(head.projection))
     return torch.matmul(pooled, head.projection) + head.bias, weights

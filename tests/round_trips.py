@@ -19,12 +19,22 @@ from plant_cli.api import DataSection, Dataset, DatasetSpec
 from plant_cli.data.label_cells import MISSING
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
-_TEXTS = st.text(CHARACTERS, max_size=40).filter(lambda text: text not in MISSING)  # which are no texts in tables
-TEXTS = _TEXTS | st.sampled_from(["a title\nand a body", "tabs\tand\r\nline ends", '"quoted", <text>', " blanks ", ""])
+_TEXTS = st.text(CHARACTERS, max_size=40).filter(
+    lambda text: text not in MISSING
+)  # which are no texts in tables
+TEXTS = _TEXTS | st.sampled_from(
+    ["a title\nand a body", "tabs\tand\r\nline ends", '"quoted", <text>', " blanks ", ""]
+)
 IDS = st.text(st.sampled_from("abcdefgh0123456789_-äß"), min_size=1, max_size=8)
 PLAIN = st.text(st.sampled_from("abcXYZ019.:/#-_äλ"), min_size=1, max_size=8)
-_ANY = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")) | st.just(" "), min_size=1, max_size=8)
-ANY_LABEL = _ANY.map(str.strip).filter(lambda label: label not in MISSING)  # which are no labels in tables
+_ANY = st.text(
+    st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")) | st.just(" "),
+    min_size=1,
+    max_size=8,
+)
+ANY_LABEL = _ANY.map(str.strip).filter(
+    lambda label: label not in MISSING
+)  # which are no labels in tables
 SPECS: Mapping[str, DatasetSpec] = {spec.name: spec for spec in FORMATS}
 Rows = Sequence[tuple[str, str, list[str]]]  # ids, texts on one line, labels
 
@@ -43,14 +53,20 @@ def corpora(draw: st.DrawFn, labels: st.SearchStrategy[str]) -> Dataset:
     splits = {}
     for number, split in enumerate(kinds):
         count = draw(st.integers(1, 3))
-        own = [draw(st.lists(st.sampled_from(names), max_size=4, unique=True)) for _ in range(count)]
+        own = [
+            draw(st.lists(st.sampled_from(names), max_size=4, unique=True)) for _ in range(count)
+        ]
         texts = [draw(TEXTS).replace("/SEP/", " ") for _ in own]
         splits[split] = pl.DataFrame(
-            {"doc_id": ids[3 * number : 3 * number + count], "text": texts, "labels": own}, schema=DOCUMENT_SCHEMA
+            {"doc_id": ids[3 * number : 3 * number + count], "text": texts, "labels": own},
+            schema=DOCUMENT_SCHEMA,
         ).lazy()
     titles = [draw(st.none() | st.sampled_from(["a title", "Öl, roh", "x"])) for _ in names]
     return Dataset(
-        splits=splits, labels=pl.DataFrame({"label": names, "title": titles}, schema={"label": pl.String, "title": pl.String}).lazy()
+        splits=splits,
+        labels=pl.DataFrame(
+            {"label": names, "title": titles}, schema={"label": pl.String, "title": pl.String}
+        ).lazy(),
     )
 
 
@@ -75,7 +91,10 @@ def write_format(name: str, dataset: Dataset, folder: Path, suffix: str = "") ->
     if (write := SPECS[name].write) is not None:
         write(dataset, folder, suffix)
         return []
-    splits = {split: [(i, one_line(t), ls) for i, t, ls in frame.collect().iter_rows()] for split, frame in dataset.splits.items()}
+    splits = {
+        split: [(i, one_line(t), ls) for i, t, ls in frame.collect().iter_rows()]
+        for split, frame in dataset.splits.items()
+    }
     labels = sorted({label for rows in splits.values() for *_, own in rows for label in own})
     numbers = {label: number for number, label in enumerate(labels)}
     for split, rows in splits.items():
@@ -83,7 +102,10 @@ def write_format(name: str, dataset: Dataset, folder: Path, suffix: str = "") ->
     if name in ("text2text", "pecos"):
         write_lines(folder / "output-items.txt", labels)
     if name == "xmlrepository":
-        write_lines(folder / "lbl.json", [json.dumps({"uid": label, "title": f"Title {label}"}) for label in labels])
+        write_lines(
+            folder / "lbl.json",
+            [json.dumps({"uid": label, "title": f"Title {label}"}) for label in labels],
+        )
     return labels
 
 
@@ -95,7 +117,9 @@ def _number(labels: Sequence[str], numbers: Mapping[str, int], sign: str = ",") 
     return sign.join(str(number) for number in sorted(numbers[label] for label in labels))
 
 
-def _write_sparse(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int], first: int) -> None:
+def _write_sparse(
+    folder: Path, split: str, rows: Rows, numbers: Mapping[str, int], first: int
+) -> None:
     words = sorted({word for _, text, _ in rows for word in text.split()})
     counts = [Counter(words.index(word) + first for word in text.split()) for _, text, _ in rows]
     lines = [
@@ -124,7 +148,10 @@ def _write_pecos(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int
 
 def _write_xml(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
     name = {"train": "trn", "validation": "val", "test": "tst"}[split]
-    lines = [{"uid": i, "title": text, "content": "", "target_ind": [numbers[label] for label in labels]} for i, text, labels in rows]
+    lines = [
+        {"uid": i, "title": text, "content": "", "target_ind": [numbers[label] for label in labels]}
+        for i, text, labels in rows
+    ]
     write_lines(folder / f"{name}.json", [json.dumps(line) for line in lines])
 
 
@@ -135,22 +162,37 @@ def _write_hub(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int])
     columns = {name: [row[place] for row in rows] for place, name in enumerate(DOCUMENT_SCHEMA)}
     features = datasets.Features({"doc_id": text, "text": text, "labels": datasets.Sequence(text)})
     datasets.Dataset.from_dict(columns, features=features).save_to_disk(str(folder / split))
-    known = json.loads((folder / "dataset_dict.json").read_text())["splits"] if (folder / "dataset_dict.json").exists() else []
+    known = (
+        json.loads((folder / "dataset_dict.json").read_text())["splits"]
+        if (folder / "dataset_dict.json").exists()
+        else []
+    )
     (folder / "dataset_dict.json").write_text(json.dumps({"splits": [*known, split]}))
 
 
 def _write_arff(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
     cells = [
-        (text.replace("\\", r"\\").replace("'", r"\'"), [str(int(label in labels)) for label in (*numbers, "?")])
+        (
+            text.replace("\\", r"\\").replace("'", r"\'"),
+            [str(int(label in labels)) for label in (*numbers, "?")],
+        )
         for _, text, labels in rows
     ]
-    header = ["@relation x", "@attribute text string", *(f"@attribute '{label}' {{0,1}}" for label in (*numbers, "?")), "@data"]
-    write_lines(folder / f"{split}.arff", [*header, *(f"'{text}',{','.join(own)}" for text, own in cells)])
+    header = [
+        "@relation x",
+        "@attribute text string",
+        *(f"@attribute '{label}' {{0,1}}" for label in (*numbers, "?")),
+        "@data",
+    ]
+    write_lines(
+        folder / f"{split}.arff", [*header, *(f"'{text}',{','.join(own)}" for text, own in cells)]
+    )
 
 
 def _write_posts(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
     lines = [
-        f'<row Id="{i}" PostTypeId="1" Body="{t}" Tags="{"".join(f"&lt;{label}&gt;" for label in labels)}" />' for i, t, labels in rows
+        f'<row Id="{i}" PostTypeId="1" Body="{t}" Tags="{"".join(f"&lt;{label}&gt;" for label in labels)}" />'
+        for i, t, labels in rows
     ]
     write_lines(folder / f"{split}.xml", ["<posts>", *lines, "</posts>"])
 
@@ -160,7 +202,9 @@ WRITERS: dict[str, Callable[[Path, str, Rows, Mapping[str, int]], None]] = {
     "pecos": _write_pecos,
     "xmlrepository": _write_xml,
     "huggingface-dataset": _write_hub,
-    "xmlrepository-features": lambda folder, split, rows, numbers: _write_sparse(folder, split, rows, numbers, 0),
+    "xmlrepository-features": lambda folder, split, rows, numbers: _write_sparse(
+        folder, split, rows, numbers, 0
+    ),
     "libsvm": lambda folder, split, rows, numbers: _write_sparse(folder, split, rows, numbers, 1),
     "text2text": lambda folder, split, rows, numbers: write_lines(
         folder / f"{split}.txt", [f"{_number(labels, numbers)}\t{text}" for _, text, labels in rows]
@@ -169,13 +213,19 @@ WRITERS: dict[str, Callable[[Path, str, Rows, Mapping[str, int]], None]] = {
         folder / f"{split}.txt", [f"{i}\t{' '.join(labels)}\t{text}" for i, text, labels in rows]
     ),
     "fasttext": lambda folder, split, rows, numbers: write_lines(
-        folder / f"{split}.txt", [" ".join([*(f"__label__{label}" for label in labels), text]) for _, text, labels in rows]
+        folder / f"{split}.txt",
+        [" ".join([*(f"__label__{label}" for label in labels), text]) for _, text, labels in rows],
     ),
     "annotations": lambda folder, split, rows, numbers: write_lines(
-        folder / f"{split}.jsonl", [json.dumps({"id": i, "text": text, "label": labels}) for i, text, labels in rows]
+        folder / f"{split}.jsonl",
+        [json.dumps({"id": i, "text": text, "label": labels}) for i, text, labels in rows],
     ),
     "references": lambda folder, split, rows, numbers: write_lines(
-        folder / f"{split}.ris", [f"TY  - JOUR\nTI  - {text}\nKW  - {';'.join(labels)}\nER  - \n" for _, text, labels in rows]
+        folder / f"{split}.ris",
+        [
+            f"TY  - JOUR\nTI  - {text}\nKW  - {';'.join(labels)}\nER  - \n"
+            for _, text, labels in rows
+        ],
     ),
     "arff": _write_arff,
     "stackexchange": _write_posts,

@@ -59,7 +59,14 @@ class Counter:
 
 
 def fit(options: Any, given: Any) -> Any:
-    arrays = given.gold.data, given.gold.indices, given.documents.numbers, given.names.numbers, given.label_of, given.rows
+    arrays = (
+        given.gold.data,
+        given.gold.indices,
+        given.documents.numbers,
+        given.names.numbers,
+        given.label_of,
+        given.rows,
+    )
     return act("fit", FittedScorer(scorer=Counter(given.gold.sum(axis=0))), *arrays)
 
 
@@ -69,7 +76,11 @@ def load(options: Any, tensors: Any) -> Any:
 
 def compute(given: Any, options: Any) -> Any:
     hits = np.ones((len(given.top), 2))
-    value = MetricValue(name="strangeness", contributions=hits, combine=lambda sums: act("combine", sums[:, 0] / sums[:, 1], sums))
+    value = MetricValue(
+        name="strangeness",
+        contributions=hits,
+        combine=lambda sums: act("combine", sums[:, 0] / sums[:, 1], sums),
+    )
     return act("compute", [value], given.top, given.scores, given.gold.data, given.train_counts)
 
 
@@ -83,7 +94,11 @@ def recognise(data: Any) -> Any:
 
 
 def load_documents(data: Any, options: Any) -> Any:
-    rows = {"doc_id": ["a", "b"], "text": ["fever and cough", "fever and pain"], "labels": [["F"], ["A"]]}
+    rows = {
+        "doc_id": ["a", "b"],
+        "text": ["fever and cough", "fever and pain"],
+        "labels": [["F"], ["A"]],
+    }
     return act("dataset", Dataset(splits={"train": pl.LazyFrame(rows)}))
 
 
@@ -108,7 +123,11 @@ def plant_register_signals() -> list[SignalSpec]:
 
 @hookimpl
 def plant_register_datasets() -> list[DatasetSpec]:
-    return [DatasetSpec(name="strange", summary="Two documents.", load=load_documents, recognise=recognise)]
+    return [
+        DatasetSpec(
+            name="strange", summary="Two documents.", load=load_documents, recognise=recognise
+        )
+    ]
 
 
 @hookimpl

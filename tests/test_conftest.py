@@ -8,7 +8,10 @@ import pytest
 
 
 def test_a_connection_to_the_outside_is_refused() -> None:
-    with socket.socket() as outside, pytest.raises(PermissionError, match=r"reach 192\.0\.2\.1: tests run offline"):
+    with (
+        socket.socket() as outside,
+        pytest.raises(PermissionError, match=r"reach 192\.0\.2\.1: tests run offline"),
+    ):
         outside.connect(("192.0.2.1", 80))
 
 

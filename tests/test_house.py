@@ -13,9 +13,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-MODULES = sorted(path for folder in ("plant_cli", "plugins", "docs", "tests") for path in (ROOT / folder).rglob("*.py"))
+MODULES = sorted(
+    path
+    for folder in ("plant_cli", "plugins", "docs", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+)
 SOURCES = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("plant_cli", "plugins")]
-ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry", "kit"}
+ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {
+    "main",
+    "registry",
+    "kit",
+}
 SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room imports them
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 700, 80, 3
@@ -26,16 +34,41 @@ RETIRED = re.compile(
     r"|warned of|told (of|with))\b",
     re.IGNORECASE,
 )
-HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli" / room).is_dir()} | {
+HOMES = {
+    room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli" / room).is_dir()
+} | {
     f"plugins/{path.parent.name}": path.parent for path in (ROOT / "plugins").glob("*/__init__.py")
 }
-AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
-AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
+AT_ROOT = {
+    ".ci",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "LICENSE",
+    "README.md",
+    "constraints.txt",
+    "docs",
+    "plant_cli",
+    "plugins",
+}
+AT_ROOT |= {
+    "mkdocs.yml",
+    "pyproject.toml",
+    "recipes",
+    "requirements-cpu.lock",
+    "requirements.lock",
+    "tests",
+}
 SAME_MODULES: set[str] = set()
 SAME_CLASSES: set[str] = set()
 SAME_FUNCTIONS = {"documents_stand_alone", "mutual_information"}  # these lists may only shrink
 SAME_CONSTANTS: set[str] = set()
-NAMED_BY_SPECS = {"run", "main", "fit", "load", "recognise"}  # the function of a command or component that a spec names, and hooks
+NAMED_BY_SPECS = {
+    "run",
+    "main",
+    "fit",
+    "load",
+    "recognise",
+}  # the function of a command or component that a spec names, and hooks
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
@@ -51,14 +84,18 @@ def parse(path: Path) -> ast.Module:
 
 def test_the_root_holds_what_belongs_there() -> None:
     """No run folder, crash file or other trace of work was committed."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if listed.returncode:
         pytest.skip("the sources are not a clone")
     assert {path.partition("/")[0] for path in listed.stdout.splitlines()} == AT_ROOT
 
 
 def test_every_room_has_its_place_in_the_layers() -> None:
-    contract = next(c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    contract = next(
+        c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers"
+    )
     placed = sorted(room for layer in contract["layers"] for room in layer.split(" | "))
     assert placed == sorted(ROOMS - SEE_EVERYTHING)
 
@@ -66,14 +103,18 @@ def test_every_room_has_its_place_in_the_layers() -> None:
 def test_no_room_sees_the_kit_or_the_checks() -> None:
     contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
     contract = contracts["No room sees the kit or the conformance checks"]
-    assert sorted(contract["source_modules"]) == sorted(f"plant_cli.{room}" for room in ROOMS - SEE_EVERYTHING)
+    assert sorted(contract["source_modules"]) == sorted(
+        f"plant_cli.{room}" for room in ROOMS - SEE_EVERYTHING
+    )
     assert sorted(contract["forbidden_modules"]) == ["plant_cli.kit", "plant_cli.testing"]
 
 
 def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
     contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
     forbidden = contracts["Plugins see api, kit and testing only"]["forbidden_modules"]
-    assert sorted(forbidden) == sorted(f"plant_cli.{room}" for room in ROOMS - {"api", "kit", "testing"})
+    assert sorted(forbidden) == sorted(
+        f"plant_cli.{room}" for room in ROOMS - {"api", "kit", "testing"}
+    )
 
 
 def test_modules_are_short() -> None:
@@ -82,7 +123,9 @@ def test_modules_are_short() -> None:
 
 
 def test_names_say_what_is_in_a_module() -> None:
-    assert [shown(path) for path in MODULES if FORBIDDEN & {path.stem, *path.relative_to(ROOT).parts}] == []
+    assert [
+        shown(path) for path in MODULES if FORBIDDEN & {path.stem, *path.relative_to(ROOT).parts}
+    ] == []
 
 
 def test_modules_begin_with_a_sentence() -> None:
@@ -90,29 +133,61 @@ def test_modules_begin_with_a_sentence() -> None:
 
 
 def test_functions_are_short() -> None:
-    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
-    lengths = {f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions}
+    functions = [
+        (path, node)
+        for path in SOURCES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    lengths = {
+        f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, node in functions
+    }
     assert {place: lines for place, lines in lengths.items() if lines >= LONGEST_FUNCTION} == {}
 
 
 def test_imports_stand_at_the_top_of_modules() -> None:
     """Functions import only what is heavy, optional or not always there: a spec that names its function loads it when it runs."""
-    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
-    imports = [(path, part) for path, node in functions for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom)]
+    functions = [
+        (path, node)
+        for path in SOURCES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    imports = [
+        (path, part)
+        for path, node in functions
+        for part in ast.walk(node)
+        if isinstance(part, ast.Import | ast.ImportFrom)
+    ]
     places = {f"{shown(path)}:{part.lineno}" for path, part in imports}
     assert len(places) <= LOCAL_IMPORTS, "\n".join(sorted(places))
 
 
 def test_functions_nest_at_most_three_deep() -> None:
     """Loops, conditions, `with`, `try` and `match` within one another; an `elif` is as deep as its `if`."""
-    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
-    depths = {f"{shown(path)}:{node.lineno} {node.name}": depth(node.body) for path, node in functions}
+    functions = [
+        (path, node)
+        for path in SOURCES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    depths = {
+        f"{shown(path)}:{node.lineno} {node.name}": depth(node.body) for path, node in functions
+    }
     assert {place: found for place, found in depths.items() if found > DEEPEST} == {}
 
 
 def depth(body: list[ast.stmt]) -> int:
     """How many compound statements stand within one another; functions within a function are counted by themselves."""
-    return max((1 + max(depth(part) for part in parts(node)) for node in body if isinstance(node, COMPOUND)), default=0)
+    return max(
+        (
+            1 + max(depth(part) for part in parts(node))
+            for node in body
+            if isinstance(node, COMPOUND)
+        ),
+        default=0,
+    )
 
 
 def parts(node: ast.stmt) -> list[list[ast.stmt]]:
@@ -121,14 +196,24 @@ def parts(node: ast.stmt) -> list[list[ast.stmt]]:
     if isinstance(node, ast.If) and len(other) == 1 and isinstance(other[0], ast.If):
         return [node.body, *parts(other[0])]
     branches = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
-    return [getattr(node, "body", []), other, getattr(node, "finalbody", []), *(branch.body for branch in branches)]
+    return [
+        getattr(node, "body", []),
+        other,
+        getattr(node, "finalbody", []),
+        *(branch.body for branch in branches),
+    ]
 
 
 def test_folders_of_tests_are_rooms() -> None:
     """A folder of tests is named after a room or a plugin; only those that test no room alone have names of their own."""
-    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    folders = {
+        path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")
+    }
     rooms = [folder for folder in folders if folder.parts and folder.parts[0] not in OWN_ROOMS]
-    places = {folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder for folder in rooms}
+    places = {
+        folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder
+        for folder in rooms
+    }
     assert [str(folder) for folder, place in places.items() if not place.is_dir()] == []
 
 
@@ -138,22 +223,37 @@ def test_the_name_of_a_module_occurs_once() -> None:
 
 
 def test_the_name_of_a_class_occurs_once() -> None:
-    names = Counter(node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.ClassDef))
+    names = Counter(
+        node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.ClassDef)
+    )
     assert {name for name, times in names.items() if times > 1} == SAME_CLASSES
 
 
 def test_the_name_of_a_public_function_occurs_once() -> None:
-    names = Counter(node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.FunctionDef))
-    twice = {name for name, times in names.items() if times > 1 and not name.startswith(("_", "plant_"))}
+    names = Counter(
+        node.name
+        for path in SOURCES
+        for node in parse(path).body
+        if isinstance(node, ast.FunctionDef)
+    )
+    twice = {
+        name for name, times in names.items() if times > 1 and not name.startswith(("_", "plant_"))
+    }
     assert twice - NAMED_BY_SPECS == SAME_FUNCTIONS
 
 
 def test_a_public_constant_has_one_value() -> None:
     """A name in two modules is the same thing in both; a type alias counts as a constant."""
     values: dict[str, set[str]] = {}
-    for name, value in (pair for path in SOURCES for node in parse(path).body for pair in constants(node)):
+    for name, value in (
+        pair for path in SOURCES for node in parse(path).body for pair in constants(node)
+    ):
         values.setdefault(name, set()).add(ast.dump(value))
-    assert {name for name, different in values.items() if len(different) > 1 and not name.startswith("_")} == SAME_CONSTANTS
+    assert {
+        name
+        for name, different in values.items()
+        if len(different) > 1 and not name.startswith("_")
+    } == SAME_CONSTANTS
 
 
 def constants(node: ast.stmt) -> list[tuple[str, ast.expr]]:
@@ -163,7 +263,9 @@ def constants(node: ast.stmt) -> list[tuple[str, ast.expr]]:
     assigned = []
     for target in node.targets if isinstance(node, ast.Assign) else []:
         several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-        pairs = zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
+        pairs = (
+            zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
+        )
         assigned += [(name.id, value) for name, value in pairs if isinstance(name, ast.Name)]
     return assigned
 
@@ -172,10 +274,24 @@ def constants(node: ast.stmt) -> list[tuple[str, ast.expr]]:
 def test_texts_use_the_words_of_the_field(folder: str) -> None:
     """No docstring, help, message or page uses a word that was replaced by one that every reader of the field knows."""
     home = HOMES.get(folder, ROOT / folder)
-    pages = [home] if home.is_file() else [path for suffix in ("md", "yaml") for path in home.rglob(f"*.{suffix}")]
-    said = [(path, number, line) for path in pages for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)]
-    said += [(path, line, text) for path in home.rglob("*.py") for line, text in literals(parse(path))]
-    assert [f"{shown(path)}:{line}: {found[0]}" for path, line, text in said for found in RETIRED.finditer(text)] == []
+    pages = (
+        [home]
+        if home.is_file()
+        else [path for suffix in ("md", "yaml") for path in home.rglob(f"*.{suffix}")]
+    )
+    said = [
+        (path, number, line)
+        for path in pages
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+    ]
+    said += [
+        (path, line, text) for path in home.rglob("*.py") for line, text in literals(parse(path))
+    ]
+    assert [
+        f"{shown(path)}:{line}: {found[0]}"
+        for path, line, text in said
+        for found in RETIRED.finditer(text)
+    ] == []
 
 
 def literals(module: ast.Module) -> list[tuple[int, str]]:
@@ -185,7 +301,9 @@ def literals(module: ast.Module) -> list[tuple[int, str]]:
 
 
 def test_nothing_in_the_repository_is_a_build_product() -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if listed.returncode:
         pytest.skip("not a git checkout")
     products = {".pyc", ".so", ".egg-info", ".whl", ".pkl"}

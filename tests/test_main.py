@@ -11,7 +11,17 @@ import pytest
 
 import plant_cli
 
-HEAVY = ("torch", "transformers", "sklearn", "matplotlib", "polars", "scipy", "scipy.stats", "rich", "numpy")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sklearn",
+    "matplotlib",
+    "polars",
+    "scipy",
+    "scipy.stats",
+    "rich",
+    "numpy",
+)
 BUDGET = 0.35  # seconds of CPU for `plant --help` once Python has compiled its modules; 0.27 on a quiet machine
 PROBE = """
 import sys
@@ -41,14 +51,22 @@ print(*codes, *sorted({"torch", "transformers"} & set(sys.modules)))
 def _probe(*arguments: str, **environment: str) -> tuple[str, list[str]]:
     """What a command printed, and from the last line of stderr: exit code, CPU seconds, heavy modules."""
     code = PROBE.format(arguments=arguments, heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | environment,
+    )
     return done.stdout, done.stderr.splitlines()[-1].split()
 
 
 def test_help_is_cheap(tmp_path: Path) -> None:
     cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
     seconds = []
-    while not seconds or (min(seconds) >= BUDGET and len(seconds) < 12):  # other work on the machine makes some slow
+    while not seconds or (
+        min(seconds) >= BUDGET and len(seconds) < 12
+    ):  # other work on the machine makes some slow
         code, used, *heavy = _probe("--help", **cached)[1]
         assert (code, heavy) == ("0", [])
         seconds.append(float(used))
@@ -56,7 +74,9 @@ def test_help_is_cheap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["pretrain-attn", "finetune", "predict", "eval", "suggest"])
-def test_what_is_missing_is_said_before_torch_is_loaded(stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_said_before_torch_is_loaded(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = ["--text", "a"] if stage == "suggest" else []
     code, _, *heavy = _probe(stage, "--run", "none", *text)[1]
@@ -69,7 +89,12 @@ def test_a_model_of_scorers_needs_no_torch(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     corpus = "--set data.dataset.name=synthetic-clinic --set data.dataset.documents=60 --set data.dataset.labels=5"
     commands = [f"finetune --no-network {corpus}", "predict", "eval", "suggest --text fever"]
-    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *commands], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *commands],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.splitlines()[-1:] == ["0 0 0 0"], done.stderr
     code, _, *heavy = _probe("suggest", "--text", "fever")[1]
     assert (code, set(heavy)) == ("0", {"numpy", "scipy", "polars", "rich"})
@@ -89,15 +114,24 @@ def test_version() -> None:
 
 
 def test_completion_is_offered() -> None:
-    done = subprocess.run([sys.executable, "-m", "plant_cli", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "plant_cli", "--help"], capture_output=True, text=True, check=True
+    )
     assert "--install-completion" in done.stdout
 
 
 def test_completion_offers_commands_and_actions() -> None:
     def complete(words: str) -> list[str]:
-        environment = {**os.environ, "_PLANT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        environment = {
+            **os.environ,
+            "_PLANT_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }
         call = [sys.executable, "-c", "from plant_cli.main import main; main()"]
-        return subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout.split()
+        return subprocess.run(
+            call, capture_output=True, text=True, check=True, env=environment
+        ).stdout.split()
 
     assert complete("plant mi") == ["mig"]
     assert {"make", "stats"} <= set(complete("plant data "))

@@ -28,7 +28,12 @@ SUBJECTS = {
     "Photography": "photographs lenses negatives studios portraits",
 }
 COMMON = "history study sources new early local century region work people change life account essays family letters years"
-PATTERNS = ("The volume compares {}, {} and {}.", "A study of {} and {}, with {}.", "From {} to {}: {} in {}.", "How {} changed {} and {}.")
+PATTERNS = (
+    "The volume compares {}, {} and {}.",
+    "A study of {} and {}, with {}.",
+    "From {} to {}: {} in {}.",
+    "How {} changed {} and {}.",
+)
 
 
 def write(path: str, count: int, seed: int, *, labelled: bool) -> None:
@@ -38,10 +43,17 @@ def write(path: str, count: int, seed: int, *, labelled: bool) -> None:
         rows = csv.writer(file)
         rows.writerow(["id", "title", "abstract", *(["subjects"] if labelled else [])])
         for number in range(count):
-            wanted = draw.choices(names, [1 / (rank + 4) for rank in range(len(names))], k=draw.choice([1, 1, 2, 3]))
+            wanted = draw.choices(
+                names, [1 / (rank + 4) for rank in range(len(names))], k=draw.choice([1, 1, 2, 3])
+            )
             own = [word for subject in wanted for word in SUBJECTS[subject].split()]
             title, *sentences = (
-                pattern.format(*(draw.choice(own if draw.random() < 0.25 else COMMON.split()) for _ in range(pattern.count("{}"))))
+                pattern.format(
+                    *(
+                        draw.choice(own if draw.random() < 0.25 else COMMON.split())
+                        for _ in range(pattern.count("{}"))
+                    )
+                )
                 for pattern in draw.choices(PATTERNS, k=4)
             )
             row = [f"{'r' if labelled else 'n'}{number:04}", title.rstrip("."), " ".join(sentences)]

@@ -1,7 +1,19 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
 from plant_cli.api.components import Components, PluginRecord, Spec
-from plant_cli.api.context import Column, Passage, Reporter, Request, Result, Runner, SilentReporter, StageContext, StepResult, Table, Task
+from plant_cli.api.context import (
+    Column,
+    Passage,
+    Reporter,
+    Request,
+    Result,
+    Runner,
+    SilentReporter,
+    StageContext,
+    StepResult,
+    Table,
+    Task,
+)
 from plant_cli.api.corpus import (
     SPLITS,
     Analyser,
@@ -38,7 +50,14 @@ from plant_cli.api.errors import (
     refuse_repeated,
 )
 from plant_cli.api.hooks import hookimpl
-from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api.metrics import (
+    AllScores,
+    Hierarchy,
+    Metric,
+    MetricInput,
+    MetricValue,
+    WeightedMetric,
+)
 from plant_cli.api.model import (
     Backbone,
     Decoder,
@@ -60,8 +79,26 @@ from plant_cli.api.model import (
     TracedBackbone,
     WordDecoder,
 )
-from plant_cli.api.options import Choice, DataSection, MachineSection, ModelSection, NoOptions, Options, choice, option
-from plant_cli.api.scorers import CreditingScorer, Documents, FittedScorer, Reason, Scorer, ScorerInput, Shortlist, ShortlistInput
+from plant_cli.api.options import (
+    Choice,
+    DataSection,
+    MachineSection,
+    ModelSection,
+    NoOptions,
+    Options,
+    choice,
+    option,
+)
+from plant_cli.api.scorers import (
+    CreditingScorer,
+    Documents,
+    FittedScorer,
+    Reason,
+    Scorer,
+    ScorerInput,
+    Shortlist,
+    ShortlistInput,
+)
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import (
     AnalyserSpec,

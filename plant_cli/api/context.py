@@ -81,7 +81,9 @@ class Table:
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
-                raise ValueError(f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+                raise ValueError(
+                    f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,9 @@ class Task(Protocol):
 class Reporter(Protocol):
     """Shows progress and messages: bars on a terminal, a line every 30 seconds in a log."""
 
-    def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
+    def progress(
+        self, description: str, total: float | None, unit: str
+    ) -> AbstractContextManager[Task]:
         """Open a progress bar of `total` units; None if the number is unknown."""
 
     def note(self, message: str) -> None:
@@ -297,5 +301,7 @@ class StageContext(Protocol):
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         """Like `input`, but None if the run has no finished stage of that name."""
 
-    def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
+    def ensure(
+        self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None
+    ) -> Path:
         """Like `input`, but runs the stage first if the run has no valid result of it."""

@@ -60,10 +60,14 @@ class Dataset:
     def __post_init__(self) -> None:
         unknown = sorted({*self.splits, *self.pieces} - {*SPLITS})
         if unknown:
-            raise ValueError(f"a dataset has a split '{unknown[0]}': splits are {', '.join(SPLITS)}")
+            raise ValueError(
+                f"a dataset has a split '{unknown[0]}': splits are {', '.join(SPLITS)}"
+            )
         for name, value in (("files", self.files), ("remarks", self.remarks)):
             if isinstance(value, str):
-                raise TypeError(f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is expected")
+                raise TypeError(
+                    f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is expected"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +150,9 @@ class Evidence:
     def take(self, rows: npt.NDArray[np.int64]) -> Evidence:
         """The spans of these documents; `rows` are then counted in the new order."""
         places, kept = _follow(rows, self.rows)
-        return Evidence(rows=places, labels=[self.labels[place] for place in kept], spans=self.spans[kept])
+        return Evidence(
+            rows=places, labels=[self.labels[place] for place in kept], spans=self.spans[kept]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +214,9 @@ class Split:
         )
 
 
-def _follow(taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _follow(
+    taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], list[int]]:
     """The new row of each entry whose document was taken, ascending, and the numbers of these entries."""
     import numpy as np
 

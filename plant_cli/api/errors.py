@@ -30,10 +30,14 @@ class PlantError(Exception):
         self.todo = todo
 
     def __reduce__(self) -> tuple[Any, ...]:  # an error reaches the process that began this one
-        return partial(type(self), where=self.where, expected=self.expected, todo=self.todo), (self.what,)
+        return partial(type(self), where=self.where, expected=self.expected, todo=self.todo), (
+            self.what,
+        )
 
     def __str__(self) -> str:
-        return f"{self.what} (where: {self.where}; expected: {self.expected}; what to do: {self.todo})"
+        return (
+            f"{self.what} (where: {self.where}; expected: {self.expected}; what to do: {self.todo})"
+        )
 
 
 class UsageError(PlantError):
@@ -106,17 +110,23 @@ def naming_command(command: str) -> Iterator[None]:
         raise
 
 
-def damaged_file(what: str, why: str, path: Path, *, todo: str, expected: str = "the file as it was written") -> ArtefactError:
+def damaged_file(
+    what: str, why: str, path: Path, *, todo: str, expected: str = "the file as it was written"
+) -> ArtefactError:
     """The error for a damaged file of a run: `damaged_file("the decision threshold", "it lacks a key", path, todo=…)`."""
     return ArtefactError(f"{what} is damaged: {why}", where=str(path), expected=expected, todo=todo)
 
 
 def missing_column(name: str, columns: Iterable[str], *, where: str, todo: str) -> DataError:
     """The error for a table without a column; it suggests similar names."""
-    return DataError(f"there is no column '{name}'", where=where, expected=near_names(name, columns), todo=todo)
+    return DataError(
+        f"there is no column '{name}'", where=where, expected=near_names(name, columns), todo=todo
+    )
 
 
-def missing_package(name: str, use: str, extra: str, *, where: str, otherwise: str = "") -> ComponentError:
+def missing_package(
+    name: str, use: str, extra: str, *, where: str, otherwise: str = ""
+) -> ComponentError:
     """For an optional package that is not installed: `missing_package("rdflib", "which reads SKOS", "skos", where=str(path))`."""
     return ComponentError(
         f"the package {name}, {use}, is not installed",
@@ -126,16 +136,26 @@ def missing_package(name: str, use: str, extra: str, *, where: str, otherwise: s
     )
 
 
-def exclusive_options(first: str, second: str, *, why: str = "", todo: str = "leave one of them out") -> UsageError:
+def exclusive_options(
+    first: str, second: str, *, why: str = "", todo: str = "leave one of them out"
+) -> UsageError:
     """The error for two options that exclude each other."""
-    return UsageError(f"{first} and {second} exclude each other" + (f": {why}" if why else ""), expected="one of the two", todo=todo)
+    return UsageError(
+        f"{first} and {second} exclude each other" + (f": {why}" if why else ""),
+        expected="one of the two",
+        todo=todo,
+    )
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:
     """Refuse a list with a repeated name: `refuse_repeated(options.systems, "system")`."""
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise UsageError(f"'{repeated}' is given twice", expected=f"different {what}s", todo=f"name each {what} once")
+        raise UsageError(
+            f"'{repeated}' is given twice",
+            expected=f"different {what}s",
+            todo=f"name each {what} once",
+        )
 
 
 PICKLE_REFUSED = "UnpicklingError"
@@ -143,7 +163,9 @@ PICKLE_REFUSED = "UnpicklingError"
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, at most 200 characters; the name of its class if it has no message."""
-    if type(error).__name__ == PICKLE_REFUSED:  # torch's message tells how to read such a file all the same
+    if (
+        type(error).__name__ == PICKLE_REFUSED
+    ):  # torch's message tells how to read such a file all the same
         return "it holds other objects than numbers"
     said = str(error).strip()
     return said.splitlines()[0][:200] if said else type(error).__name__
@@ -155,7 +177,11 @@ def near_names(name: str, known: Iterable[str]) -> str:
     alike: dict[str, list[str]] = {}
     for one in names:
         alike.setdefault(one.casefold(), []).append(one)
-    close = [one for folded in get_close_matches(name.casefold(), alike, n=3, cutoff=0.6) for one in alike[folded]][:3]
+    close = [
+        one
+        for folded in get_close_matches(name.casefold(), alike, n=3, cutoff=0.6)
+        for one in alike[folded]
+    ][:3]
     if close:
         return "did you mean " + " or ".join(repr(n) for n in close) + "?"
     return f"one of {first_names(names, 12)}" if names else "none are known"

@@ -23,7 +23,9 @@ class Named:
 
     def __post_init__(self) -> None:
         if NAME.fullmatch(self.name) is None:
-            raise TypeError(f"{self.name!r} names no function: 'package.module:function' is expected")
+            raise TypeError(
+                f"{self.name!r} names no function: 'package.module:function' is expected"
+            )
 
     @property
     def module(self) -> str:
@@ -86,8 +88,16 @@ class Promise:
 def describe_value(value: Any) -> str:
     """What a value is, for messages: None, or its class, with dtype and shape if it has them."""
     shape = getattr(value, "shape", None)
-    kind = "None" if value is None else f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    return kind + (f" of {getattr(value, 'dtype', 'what')}, shape {tuple(shape)}" if isinstance(shape, tuple) else "")
+    kind = (
+        "None"
+        if value is None
+        else f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    )
+    return kind + (
+        f" of {getattr(value, 'dtype', 'what')}, shape {tuple(shape)}"
+        if isinstance(shape, tuple)
+        else ""
+    )
 
 
 class ExitCalled(RuntimeError):
@@ -102,7 +112,9 @@ def surviving_exits() -> Iterator[None]:
     except SystemExit as error:
         code = "" if error.code is None else repr(error.code)
         failure = ExitCalled(f"sys.exit({code}) was called while the command was at work")
-        raise failure.with_traceback(error.__traceback__) from None  # its innermost frame is where that was
+        raise failure.with_traceback(
+            error.__traceback__
+        ) from None  # its innermost frame is where that was
 
 
 @dataclass(frozen=True)
@@ -147,7 +159,13 @@ class Function(Generic[FunctionT]):
         """The function; dataclasses read the default from the class itself."""
         if spec is not None:
             function = spec.__dict__[self.name]
-            return None if function is None else Guarded(function, f"{self.kind} '{vars(spec).get('name')}'", self.name, self.gives)
+            return (
+                None
+                if function is None
+                else Guarded(
+                    function, f"{self.kind} '{vars(spec).get('name')}'", self.name, self.gives
+                )
+            )
         if self.required:
             raise AttributeError(self.name)
         return None

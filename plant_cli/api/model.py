@@ -35,7 +35,11 @@ class TokenBatch:
 
     def select(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> TokenBatch:
         """Some of the documents, in the order of `rows`."""
-        return TokenBatch(ids=[self.ids[i] for i in rows], spans=[self.spans[i] for i in rows], dropped=[self.dropped[i] for i in rows])
+        return TokenBatch(
+            ids=[self.ids[i] for i in rows],
+            spans=[self.spans[i] for i in rows],
+            dropped=[self.dropped[i] for i in rows],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,9 @@ class Reading:
     @classmethod
     def of(cls, hidden: Tensor, mask: Tensor, words: Tensor | None = None) -> Reading:
         """A reading; without `words` no token has a word."""
-        return cls(hidden=hidden, mask=mask, words=mask.long().fill_(-1) if words is None else words)
+        return cls(
+            hidden=hidden, mask=mask, words=mask.long().fill_(-1) if words is None else words
+        )
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -62,7 +68,9 @@ class Reading:
     def select(self, documents: slice | Tensor, tokens: slice = slice(None)) -> Reading:
         """Some of the documents, and some of their tokens."""
         return Reading(
-            hidden=self.hidden[documents][:, tokens], mask=self.mask[documents][:, tokens], words=self.words[documents][:, tokens]
+            hidden=self.hidden[documents][:, tokens],
+            mask=self.mask[documents][:, tokens],
+            words=self.words[documents][:, tokens],
         )
 
 
@@ -76,7 +84,12 @@ class GroupedReading(Reading):
     def select(self, documents: slice | Tensor, tokens: slice = slice(None)) -> GroupedReading:
         """Some of the documents, and some of their tokens; logits of groups stay those of all tokens."""
         some = Reading.select(self, documents, tokens)
-        return GroupedReading(hidden=some.hidden, mask=some.mask, words=some.words, group_logits=self.group_logits[documents])
+        return GroupedReading(
+            hidden=some.hidden,
+            mask=some.mask,
+            words=some.words,
+            group_logits=self.group_logits[documents],
+        )
 
 
 @runtime_checkable
@@ -223,7 +236,9 @@ class GroupedDecoder(Protocol):
 class GradedDecoder(Protocol):
     """A plantable decoder that gathers with several sharpnesses in one pass over train. Optional."""
 
-    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+    def gather_sharpened(
+        self, reading: Reading, labels: Tensor, factors: Sequence[float]
+    ) -> Tensor:
         """What `gather` would give after `sharpen` by each factor [F, B, l, V]; the decoder does not change."""
 
 
@@ -312,5 +327,7 @@ class LabelLoss(Protocol):
             selected: pairs that count, bool [B, l]; None if the loss selects them.
         """
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def select(
+        self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """The pairs that count, bool [B, l]: positives, the hardest negatives and random negatives."""

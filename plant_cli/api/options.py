@@ -27,7 +27,12 @@ class Options(BaseModel):
     """Base of all options models: immutable; refuses unknown keys, infinite numbers and NaN."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False, defer_build=True, protected_namespaces=()
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        protected_namespaces=(),
     )
 
     @field_validator("*")
@@ -56,13 +61,25 @@ class Options(BaseModel):
         Options declared with `path` change, and only paths that exist. A plain name stays in a list, or with `path="or name"`.
         """
         kinds = {name: declared(info).get("path") for name, info in type(self).model_fields.items()}
-        located = {name: _located(getattr(self, name), names=kind == "or name") for name, kind in kinds.items() if kind}
+        located = {
+            name: _located(getattr(self, name), names=kind == "or name")
+            for name, kind in kinds.items()
+            if kind
+        }
         return self.model_copy(update=located)
 
     def paths(self) -> list[str]:
         """The existing files and folders that options declared with `path` name."""
-        values = [getattr(self, name) for name, info in type(self).model_fields.items() if declared(info).get("path")]
-        single = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+        values = [
+            getattr(self, name)
+            for name, info in type(self).model_fields.items()
+            if declared(info).get("path")
+        ]
+        single = [
+            item
+            for value in values
+            for item in (value if isinstance(value, list | tuple) else [value])
+        ]
         return [item for item in single if item is not None and Path(item).exists()]
 
 
@@ -94,7 +111,9 @@ class Choice(Options):
     """
 
     name: str = Field(description="The component's name.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Its options, as a recipe gives them.")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Its options, as a recipe gives them."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -102,7 +121,10 @@ class Choice(Options):
         if isinstance(value, str):
             return {"name": value}
         if isinstance(value, dict) and "name" in value and set(value) != {"name", "options"}:
-            return {"name": value["name"], "options": {k: v for k, v in value.items() if k != "name"}}
+            return {
+                "name": value["name"],
+                "options": {k: v for k, v in value.items() if k != "name"},
+            }
         return value
 
     def to_recipe(self) -> str | dict[str, Any]:
@@ -112,7 +134,9 @@ class Choice(Options):
 
 def former_names(model: type[Options]) -> dict[str, str]:
     """Present names of renamed options (`was=`), by their former names."""
-    return {was: name for name, info in model.model_fields.items() if (was := declared(info).get("was"))}
+    return {
+        was: name for name, info in model.model_fields.items() if (was := declared(info).get("was"))
+    }
 
 
 def consent_options(model: type[Options]) -> list[str]:
@@ -122,7 +146,11 @@ def consent_options(model: type[Options]) -> list[str]:
 
 def hub_options(model: type[Options]) -> dict[str, list[str]]:
     """Options of a model that name a model on a hub (`hub=…`), each with the names that come with the plugin."""
-    return {name: hub for name, info in model.model_fields.items() if (hub := declared(info).get("hub")) is not None}
+    return {
+        name: hub
+        for name, info in model.model_fields.items()
+        if (hub := declared(info).get("hub")) is not None
+    }
 
 
 def option(
@@ -160,12 +188,26 @@ def option(
         keys: for a mapping from names of components to their options: the kind of component, a name in `plant_cli.api.specs.KINDS`.
         rules: constraints of pydantic, such as `ge`, `le` and `pattern`.
     """
-    extra: dict[str, Any] = {"level": level, "value": value, "short": short, "argument": argument, "path": path, "was": was}
-    extra |= {"consent": consent, "hub": None if hub is None else list(hub), "kind": None, "keys": keys}
+    extra: dict[str, Any] = {
+        "level": level,
+        "value": value,
+        "short": short,
+        "argument": argument,
+        "path": path,
+        "was": was,
+    }
+    extra |= {
+        "consent": consent,
+        "hub": None if hub is None else list(hub),
+        "kind": None,
+        "keys": keys,
+    }
     return Field(default, description=help, json_schema_extra=extra, **rules)
 
 
-def choice(kind: str, default: str | None, help: str, *, level: Level = "expert", was: str | None = None) -> Any:
+def choice(
+    kind: str, default: str | None, help: str, *, level: Level = "expert", was: str | None = None
+) -> Any:
     """An option whose value is a component; the type of the field is `Choice`. `level` and `was` are those of `option`.
 
     Args:
@@ -174,9 +216,19 @@ def choice(kind: str, default: str | None, help: str, *, level: Level = "expert"
         help: what it does.
     """
     return Field(
-        None if default is None else Choice.model_construct(name=default, options={}),  # building the validator now would slow help
+        None
+        if default is None
+        else Choice.model_construct(
+            name=default, options={}
+        ),  # building the validator now would slow help
         description=help,
-        json_schema_extra={"level": level, "short": None, "argument": False, "was": was, "kind": kind},
+        json_schema_extra={
+            "level": level,
+            "short": None,
+            "argument": False,
+            "was": was,
+            "kind": kind,
+        },
     )
 
 
@@ -240,9 +292,20 @@ def type_text(annotation: Any) -> str:
 
 def rules_text(info: FieldInfo) -> str:
     """The limits of an option, such as `>= 1`; may be empty."""
-    signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <=", "pattern": "matches"}
+    signs = {
+        "ge": ">=",
+        "gt": ">",
+        "le": "<=",
+        "lt": "<",
+        "min_length": "length >=",
+        "max_length": "length <=",
+        "pattern": "matches",
+    }
     parts = [
-        f"{sign} {getattr(rule, key)}" for rule in info.metadata for key, sign in signs.items() if getattr(rule, key, None) is not None
+        f"{sign} {getattr(rule, key)}"
+        for rule in info.metadata
+        for key, sign in signs.items()
+        if getattr(rule, key, None) is not None
     ]
     return " and ".join(parts)
 
@@ -257,23 +320,67 @@ class DataSection(Options):
         argument=True,
         path=True,
     )
-    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus; files: the one that recognises it.")
-    text_column: str = option("text", "Column of the text; several, such as title,abstract, are joined.", value="COLUMN", level="everyday")
-    labels_column: str = option("labels", "Column of the list of labels.", value="COLUMN", level="everyday")
-    id_column: str | None = option(None, "Column of the document id (default: doc_id, else a number).", value="COLUMN", level="everyday")
-    split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
-    label_separator: str | None = option(None, "How labels in a cell are separated; '' for one label per cell (default: by content).")
-    titles: str | None = option(None, "Titles of the labels, as for --vocabulary (default: a labels file beside the corpus).", path=True)
-    vocabulary: str | None = option(None, "Titles and other names of the labels: a table, SKOS, ICD, …", level="everyday", path=True)
-    vocabulary_language: str | None = option(None, "Language of its titles, such as de (default: that of the documents, else en).")
-    label_edits: str | None = option(None, "Labels to add, rename, merge, split or retire: a table as of `plant labels diff`.", path=True)
+    dataset: Choice = choice(
+        "dataset",
+        "files",
+        "The dataset plugin that reads the corpus; files: the one that recognises it.",
+    )
+    text_column: str = option(
+        "text",
+        "Column of the text; several, such as title,abstract, are joined.",
+        value="COLUMN",
+        level="everyday",
+    )
+    labels_column: str = option(
+        "labels", "Column of the list of labels.", value="COLUMN", level="everyday"
+    )
+    id_column: str | None = option(
+        None,
+        "Column of the document id (default: doc_id, else a number).",
+        value="COLUMN",
+        level="everyday",
+    )
+    split_column: str = option(
+        "split",
+        "Column that says train, validation or test, when all splits are in one file.",
+        value="COLUMN",
+    )
+    label_separator: str | None = option(
+        None, "How labels in a cell are separated; '' for one label per cell (default: by content)."
+    )
+    titles: str | None = option(
+        None,
+        "Titles of the labels, as for --vocabulary (default: a labels file beside the corpus).",
+        path=True,
+    )
+    vocabulary: str | None = option(
+        None,
+        "Titles and other names of the labels: a table, SKOS, ICD, …",
+        level="everyday",
+        path=True,
+    )
+    vocabulary_language: str | None = option(
+        None, "Language of its titles, such as de (default: that of the documents, else en)."
+    )
+    label_edits: str | None = option(
+        None,
+        "Labels to add, rename, merge, split or retire: a table as of `plant labels diff`.",
+        path=True,
+    )
     zero_shot: bool = option(
         False,
         "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
         "A network learns them from their titles.",
     )
-    evidence: str | None = option(None, "A table of gold evidence (doc_id, label, start, end; default: one beside the corpus).", path=True)
-    keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
+    evidence: str | None = option(
+        None,
+        "A table of gold evidence (doc_id, label, start, end; default: one beside the corpus).",
+        path=True,
+    )
+    keep_labels: str | None = option(
+        None,
+        "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.",
+    )
     label_scope: Literal["targets", "documents", "training"] = option(
         "targets",
         "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept; "
@@ -281,19 +388,45 @@ class DataSection(Options):
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
-    documents: int | None = option(None, "At most so many documents of each split, the first ones, to try something out.", ge=1)
+    documents: int | None = option(
+        None, "At most so many documents of each split, the first ones, to try something out.", ge=1
+    )
     sampling: Literal["uniform", "stratified"] = option(
         "uniform", "How documents are chosen for train_share and resplit; stratified: by labels."
     )
-    resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
-    test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
-    group_column: str | None = option(None, "A column whose equal values stay in one split, such as subject_id.", value="COLUMN")
-    duplicates: Literal["keep", "drop"] = option("keep", "Equal texts in a split (but for case and signs). drop: only the first is kept.")
-    leaks: Literal["keep", "drop"] = option("keep", "Training documents whose text is also in another split. drop: they are left out.")
-    subset_seed: int = option(0, "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.", ge=0)
-    encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
-    strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
-    rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)
+    resplit: bool = option(
+        False, "Pool all documents and split them again, by test_share and validation_share."
+    )
+    test_share: float = option(
+        0.15, "Share of all documents for test when they are split again.", ge=0, lt=1
+    )
+    group_column: str | None = option(
+        None, "A column whose equal values stay in one split, such as subject_id.", value="COLUMN"
+    )
+    duplicates: Literal["keep", "drop"] = option(
+        "keep", "Equal texts in a split (but for case and signs). drop: only the first is kept."
+    )
+    leaks: Literal["keep", "drop"] = option(
+        "keep", "Training documents whose text is also in another split. drop: they are left out."
+    )
+    subset_seed: int = option(
+        0,
+        "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.",
+        ge=0,
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).",
+    )
+    strict: bool = option(
+        False,
+        "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).",
+    )
+    rejects: str | None = option(
+        None,
+        "A TSV file for the rows that cannot be read, with their lines and what is wrong.",
+        path=True,
+    )
     analyser: str = option(
         "auto",
         "Which forms count as one word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: lower-cased words "
@@ -304,16 +437,26 @@ class DataSection(Options):
         "What is a word. letters: letters alone; mixed: also letters with digits (brca1), numbers, a word with its number (type 2), and "
         "signs (c++, .net); names: all that stands between blanks (default: mixed; names in formats of features).",
     )
-    validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
-    validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
+    validation_share: float = option(
+        0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1
+    )
+    validation_minimum: int = option(
+        200, "At least this many documents are held out (never more than a fifth of train).", ge=1
+    )
 
 
 class ModelSection(Options):
     """The network: which backbone reads the text and which decoder scores the labels (recipe section `model`)."""
 
-    backbone: Choice = choice("backbone", "minilm", "The network that reads the text.", level="everyday")
-    decoder: Choice = choice("decoder", "label-attention", "The decoder that turns hidden states into label scores.")
-    label_queries: Literal["random", "titles"] = option("random", "What label queries start from: random vectors, or the labels' titles.")
+    backbone: Choice = choice(
+        "backbone", "minilm", "The network that reads the text.", level="everyday"
+    )
+    decoder: Choice = choice(
+        "decoder", "label-attention", "The decoder that turns hidden states into label scores."
+    )
+    label_queries: Literal["random", "titles"] = option(
+        "random", "What label queries start from: random vectors, or the labels' titles."
+    )
 
 
 SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
@@ -322,10 +465,18 @@ SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
 class MachineSection(Options):
     """Randomness and hardware (recipe section `machine`)."""
 
-    seed: int = option(0, "Every random choice follows from this number.", level="everyday", ge=0, le=2**32 - 1)
-    device: str = option("auto", "Where to compute: auto, cpu, cuda, cuda:1, mps.", level="everyday")
-    precision: Literal["auto", "fp32", "bf16"] = option("auto", "Number format of matrix products. auto: bf16 where the device has it.")
-    threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096)
+    seed: int = option(
+        0, "Every random choice follows from this number.", level="everyday", ge=0, le=2**32 - 1
+    )
+    device: str = option(
+        "auto", "Where to compute: auto, cpu, cuda, cuda:1, mps.", level="everyday"
+    )
+    precision: Literal["auto", "fp32", "bf16"] = option(
+        "auto", "Number format of matrix products. auto: bf16 where the device has it."
+    )
+    threads: int | None = option(
+        None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096
+    )
     memory_limit: str | None = option(
         None,
         "Memory that scorers may take, such as 6GB: blocks are smaller, and what would need more is refused before it begins (default: no "
@@ -347,4 +498,8 @@ class MachineSection(Options):
         return value
 
 
-SHARED_SECTIONS: dict[str, type[Options]] = {"data": DataSection, "model": ModelSection, "machine": MachineSection}
+SHARED_SECTIONS: dict[str, type[Options]] = {
+    "data": DataSection,
+    "model": ModelSection,
+    "machine": MachineSection,
+}

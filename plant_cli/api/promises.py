@@ -18,11 +18,17 @@ SCORER_METHODS = ("score", "explain", "tensors")
 
 
 def _can(value: Any, *methods: str) -> bool:
-    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in methods)
+    return not isinstance(value, type) and all(
+        callable(getattr(value, name, None)) for name in methods
+    )
 
 
 def _lists(value: Any, *kinds: type) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(one, kinds) for one in value)
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and all(isinstance(one, kinds) for one in value)
+    )
 
 
 def _is_whole(value: Any) -> bool:
@@ -31,22 +37,37 @@ def _is_whole(value: Any) -> bool:
 
 def _numbers(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str = "iuf") -> bool:
     """Whether a value is an array or sparse matrix of numbers, of a shape in which None stands for any size."""
-    if getattr(getattr(value, "dtype", None), "kind", "-") not in kinds or not isinstance(getattr(value, "shape", None), tuple):
+    if getattr(getattr(value, "dtype", None), "kind", "-") not in kinds or not isinstance(
+        getattr(value, "shape", None), tuple
+    ):
         return False
-    return shape is None or (len(value.shape) == len(shape) and all(b in (None, a) for a, b in zip(value.shape, shape, strict=True)))
+    return shape is None or (
+        len(value.shape) == len(shape)
+        and all(b in (None, a) for a, b in zip(value.shape, shape, strict=True))
+    )
 
 
 def _is_result(value: Any, *_: Any) -> bool:
     said = value.next_step is None or isinstance(value.next_step, str)
-    whole = isinstance(value.summary, dict) and (value.failure is None or isinstance(value.failure, PlantError))
+    whole = isinstance(value.summary, dict) and (
+        value.failure is None or isinstance(value.failure, PlantError)
+    )
     return isinstance(value, Result) and _lists(value.tables, Table) and said and whole
 
 
 def _is_dataset(value: Any, *_: Any) -> bool:
-    frames = [*value.splits.values(), *(one for one in (value.labels, value.evidence, value.excluded) if one is not None)]
+    frames = [
+        *value.splits.values(),
+        *(one for one in (value.labels, value.evidence, value.excluded) if one is not None),
+    ]
     texts = _lists(value.files, str, PathLike) and _lists(value.remarks, str)
     named = value.labels is None or {"label", "title"} <= {*_columns(value.labels)}
-    return isinstance(value, Dataset) and texts and named and all(_can(one, "collect_schema", "collect") for one in frames)
+    return (
+        isinstance(value, Dataset)
+        and texts
+        and named
+        and all(_can(one, "collect_schema", "collect") for one in frames)
+    )
 
 
 def _columns(frame: Any) -> Iterable[str]:
@@ -59,9 +80,18 @@ def _columns(frame: Any) -> Iterable[str]:
 
 def _is_metric(value: Any, documents: int) -> bool:
     if isinstance(value, WeightedMetric):
-        return isinstance(value.name, str) and value.documents == documents and callable(value.compute)
-    single = isinstance(value, MetricValue) and (value.per_document is None or _numbers(value.per_document, (documents,), "biuf"))
-    return single and isinstance(value.name, str) and callable(value.combine) and _numbers(value.contributions, (documents, None), "biuf")
+        return (
+            isinstance(value.name, str) and value.documents == documents and callable(value.compute)
+        )
+    single = isinstance(value, MetricValue) and (
+        value.per_document is None or _numbers(value.per_document, (documents,), "biuf")
+    )
+    return (
+        single
+        and isinstance(value.name, str)
+        and callable(value.combine)
+        and _numbers(value.contributions, (documents, None), "biuf")
+    )
 
 
 def _is_reason(value: Reason) -> bool:
@@ -70,57 +100,98 @@ def _is_reason(value: Reason) -> bool:
 
 def _is_loss(value: Any, *_: Any) -> bool:
     """Those of stage 2, which have `select`, say how many negatives count."""
-    counts = [getattr(value, name, None) for name in ("hard_negatives", "random_negatives")] if hasattr(value, "select") else []
+    counts = (
+        [getattr(value, name, None) for name in ("hard_negatives", "random_negatives")]
+        if hasattr(value, "select")
+        else []
+    )
     return _can(value, "__call__") and all(map(_is_whole, counts))
 
 
 WHOLE_NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
 TRUTH = Promise("True or False", lambda value, *_: isinstance(value, bool))
 STAGE_RESULT = Promise("a plant_cli.api.Result with a list of tables", _is_result)
-BACKBONE = Promise("a plant_cli.api.Backbone", lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size))
+BACKBONE = Promise(
+    "a plant_cli.api.Backbone",
+    lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size),
+)
 TOKEN_BATCH = Promise(
     "a plant_cli.api.TokenBatch with ids, spans and dropped of each text",
-    lambda value, texts: isinstance(value, TokenBatch) and len(value.ids) == len(value.spans) == len(value.dropped) == len(texts),
+    lambda value, texts: (
+        isinstance(value, TokenBatch)
+        and len(value.ids) == len(value.spans) == len(value.dropped) == len(texts)
+    ),
 )
 DECODER_NETWORK = Promise("a plant_cli.api.Decoder", lambda value, *_: isinstance(value, Decoder))
-LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives", _is_loss)
-SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
-DATASET = Promise("a plant_cli.api.Dataset of lazy frames, whose table of labels has the columns label and title", _is_dataset)
+LOSS = Promise(
+    "a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives",
+    _is_loss,
+)
+SIGNAL = Promise(
+    "an array with one number for each pair of label and word", lambda value, *_: _numbers(value)
+)
+DATASET = Promise(
+    "a plant_cli.api.Dataset of lazy frames, whose table of labels has the columns label and title",
+    _is_dataset,
+)
 SENTENCE = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
 NAMED_COLUMNS = Promise(
-    "a mapping of options to names of columns", lambda value, *_: isinstance(value, Mapping) and _lists([*value, *value.values()], str)
+    "a mapping of options to names of columns",
+    lambda value, *_: isinstance(value, Mapping) and _lists([*value, *value.values()], str),
 )
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
 METRIC_VALUES = Promise(
     "a list of MetricValue (contributions [N, M], per_document [N] or None) and WeightedMetric, for N documents",
-    lambda values, given, *_: _lists(values, MetricValue, WeightedMetric) and all(_is_metric(one, len(given.top)) for one in values),
+    lambda values, given, *_: (
+        _lists(values, MetricValue, WeightedMetric)
+        and all(_is_metric(one, len(given.top)) for one in values)
+    ),
 )
-VALUES = Promise("one number for each resample", lambda value, given: _numbers(value, (len(given),)))
+VALUES = Promise(
+    "one number for each resample", lambda value, given: _numbers(value, (len(given),))
+)
 SHORTLIST = Promise("an object with `propose`", lambda value, *_: _can(value, "propose"))
 PROPOSALS = Promise(
     "for each document distinct rows of the label index, as whole numbers in one array",
-    lambda value: _lists(value, object) and all(_numbers(one, (None,), "iu") or one.shape == (0,) for one in value),
+    lambda value: (
+        _lists(value, object)
+        and all(_numbers(one, (None,), "iu") or one.shape == (0,) for one in value)
+    ),
 )
-SCORER = Promise(f"an object with {', '.join(SCORER_METHODS)}", lambda value, *_: _can(value, *SCORER_METHODS))
+SCORER = Promise(
+    f"an object with {', '.join(SCORER_METHODS)}", lambda value, *_: _can(value, *SCORER_METHODS)
+)
 FITTED = Promise(
     f"a plant_cli.api.FittedScorer whose scorer has {', '.join(SCORER_METHODS)}",
     lambda value, *_: isinstance(value, FittedScorer) and _can(value.scorer, *SCORER_METHODS),
 )
 SCORES = Promise(
     "one or more csr matrices of numbers",
-    lambda value: len(value) > 0 and all(getattr(one, "format", None) == "csr" and _numbers(one, (None, None)) for one in value),
+    lambda value: (
+        len(value) > 0
+        and all(
+            getattr(one, "format", None) == "csr" and _numbers(one, (None, None)) for one in value
+        )
+    ),
 )
 REASONS = Promise(
     "one plant_cli.api.Reason for each label",
-    lambda value, labels: _lists(value, Reason) and len(value) == len(labels) and all(map(_is_reason, value)),
+    lambda value, labels: (
+        _lists(value, Reason) and len(value) == len(labels) and all(map(_is_reason, value))
+    ),
 )
 CREDIT = Promise(
     "for each view a csr matrix with a number for each label and word of the document",
-    lambda value, shape, views: len(value) == views and all(one.format == "csr" and _numbers(one, shape) for one in value),
+    lambda value, shape, views: (
+        len(value) == views and all(one.format == "csr" and _numbers(one, shape) for one in value)
+    ),
 )
 ARRAYS = Promise(
     "arrays of numbers by name",
-    lambda value: isinstance(value, Mapping) and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items()),
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items())
+    ),
 )
 CHOSEN_PAIRS = Promise(
     "true or false for each pair of document and label",
@@ -128,7 +199,11 @@ CHOSEN_PAIRS = Promise(
 )
 LOSS_VALUE = Promise(
     "a tensor with one number, and the gradient of its scores",
-    lambda value, scores: value.shape == () and value.is_floating_point() and (value.requires_grad or not scores.requires_grad),
+    lambda value, scores: (
+        value.shape == ()
+        and value.is_floating_point()
+        and (value.requires_grad or not scores.requires_grad)
+    ),
 )
 HIDDEN_STATES = Promise(
     "hidden states [B, T, H] and a mask [B, T] of true and false, for B documents and the hidden size H",
@@ -143,11 +218,15 @@ HIDDEN_STATES = Promise(
 )
 LOGITS = Promise(
     "a tensor with one number for each document and label",
-    lambda value, documents, labels: value.is_floating_point() and value.shape == (documents, labels),
+    lambda value, documents, labels: (
+        value.is_floating_point() and value.shape == (documents, labels)
+    ),
 )
 TOKEN_WEIGHTS = Promise(
     "a tensor [B, l, T] with one number for each document, label and token",
-    lambda value, mask, labels: value.is_floating_point() and value.shape == (mask.shape[0], len(labels), mask.shape[1]),
+    lambda value, mask, labels: (
+        value.is_floating_point() and value.shape == (mask.shape[0], len(labels), mask.shape[1])
+    ),
 )
 REDUCER = Promise("an object with `reduce`", lambda value, *_: _can(value, "reduce"))
 REDUCED = Promise("a text", lambda value: isinstance(value, str))

@@ -20,7 +20,11 @@ def read_only(value: Any) -> Any:
         for part in SPARSE_PARTS:
             setattr(seen, part, read_only(getattr(value, part)))
         return seen
-    return tuple(map(read_only, value)) if type(value) is tuple and value and hasattr(value[0], "setflags") else value
+    return (
+        tuple(map(read_only, value))
+        if type(value) is tuple and value and hasattr(value[0], "setflags")
+        else value
+    )
 
 
 def protect(given: Any) -> None:

@@ -59,7 +59,10 @@ class Documents:
         import numpy as np
         from scipy.sparse import csr_array
 
-        counts = csr_array((np.ones(len(self.numbers)), self.numbers, short_ends(self.ends)), shape=(len(self), len(self.vocabulary)))
+        counts = csr_array(
+            (np.ones(len(self.numbers)), self.numbers, short_ends(self.ends)),
+            shape=(len(self), len(self.vocabulary)),
+        )
         counts = counts.copy()  # summing works in place, and these arrays are ours
         counts.sum_duplicates()
         seen: csr_array = read_only(counts)
@@ -70,9 +73,16 @@ class Documents:
         import numpy as np
 
         starts, stops = self.ends[:-1][rows], self.ends[1:][rows]
-        parts = [self.numbers[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        parts = [
+            self.numbers[start:stop]
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        ]
         numbers = np.concatenate([self.numbers[:0], *parts])
-        return type(self)(vocabulary=self.vocabulary, numbers=numbers, ends=np.append(0, np.cumsum(stops - starts)))
+        return type(self)(
+            vocabulary=self.vocabulary,
+            numbers=numbers,
+            ends=np.append(0, np.cumsum(stops - starts)),
+        )
 
 
 def short_ends(ends: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:

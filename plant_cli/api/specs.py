@@ -84,7 +84,12 @@ class StageSpec(Spec):
     @property
     def learns(self) -> bool:
         """Whether it learns from the training documents, so that it may take a part of them (`data.train_share`)."""
-        return self.writes and "data" in self.sections and self.system in (None, "trains") and not self.judges
+        return (
+            self.writes
+            and "data" in self.sections
+            and self.system in (None, "trains")
+            and not self.judges
+        )
 
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
         """Whether the command has this general flag."""
@@ -167,15 +172,21 @@ class DatasetSpec(Spec):
 
     load: Function[Callable[[DataSection, Any], Dataset]] = Function(promises.DATASET)
     """`load(data, options) -> Dataset`; `data` is the section `data` of the recipe."""
-    recognise: Function[Callable[[DataSection], str | None] | None] = Function(promises.SENTENCE, required=False)
+    recognise: Function[Callable[[DataSection], str | None] | None] = Function(
+        promises.SENTENCE, required=False
+    )
     """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
     datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
     """
-    guess: Function[Callable[[DataSection], Mapping[str, str]] | None] = Function(promises.NAMED_COLUMNS, required=False)
+    guess: Function[Callable[[DataSection], Mapping[str, str]] | None] = Function(
+        promises.NAMED_COLUMNS, required=False
+    )
     """`guess(data) -> options`: those of the section `data`, such as `text_column`, that fit the corpus better than the section does, for
     `plant train`. Two columns that may be meant equally well are a `DataError`.
     """
-    write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(promises.REMARKS, required=False)
+    write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(
+        promises.REMARKS, required=False
+    )
     """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
     can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.
     """
@@ -189,7 +200,9 @@ class DatasetSpec(Spec):
 class MetricSpec(Spec):
     """A family of metrics. The name is that of the family (`precision`); its values have their usual names (`P@1`, `P@5`)."""
 
-    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(promises.METRIC_VALUES)
+    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(
+        promises.METRIC_VALUES
+    )
     """`compute(input, options) -> values`."""
     needs_all_scores: tuple[str, ...] = ()
     """The names of its values if they need `MetricInput.all_scores`; without these scores they are reported as not available."""
@@ -201,7 +214,9 @@ class ShortlistSpec(Spec):
 
     build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function(promises.SHORTLIST)
     """`build(options, input) -> Shortlist`."""
-    most: Function[Callable[[Any, int], int] | None] = Function(promises.WHOLE_NUMBER, required=False)
+    most: Function[Callable[[Any, int], int] | None] = Function(
+        promises.WHOLE_NUMBER, required=False
+    )
     """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most; for `plant plan`. By default all."""
 
 
@@ -211,13 +226,17 @@ class ScorerSpec(Spec):
 
     fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function(promises.FITTED)
     """`fit(options, input) -> FittedScorer`, from training documents and names of labels."""
-    load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function(promises.SCORER)
+    load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function(
+        promises.SCORER
+    )
     """`load(options, tensors) -> Scorer`, from the arrays of `Scorer.tensors()`."""
     needs_names: bool = False
     """True if it needs names of labels; without them it is left out with a note."""
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
-    memory: Function[Callable[[Any, int], int] | None] = Function(promises.WHOLE_NUMBER, required=False)
+    memory: Function[Callable[[Any, int], int] | None] = Function(
+        promises.WHOLE_NUMBER, required=False
+    )
     """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they grow faster than the number of documents (a
     matrix of all pairs of documents). By default they are estimated from fits on samples.
     """
@@ -264,16 +283,41 @@ class Kind:
 
 
 TABLE = (
-    Kind("stage", "stages", StageSpec, "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs page."),
+    Kind(
+        "stage",
+        "stages",
+        StageSpec,
+        "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs page.",
+    ),
     Kind("backbone", "backbones", BackboneSpec, "Networks that read text and give hidden states."),
-    Kind("decoder", "decoders", DecoderSpec, "Networks that compute label scores from hidden states and rank words for a label."),
+    Kind(
+        "decoder",
+        "decoders",
+        DecoderSpec,
+        "Networks that compute label scores from hidden states and rank words for a label.",
+    ),
     Kind("loss", "losses", LossSpec, "Losses of stage 1 (`rank`) and stage 2 (`label`)."),
     Kind("signal", "signals", SignalSpec, "Relevance signals: pure functions of the count table."),
     Kind("dataset", "datasets", DatasetSpec, "Corpora and readers of corpora."),
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),
-    Kind("shortlist", "shortlists", ShortlistSpec, "Choices of the labels worth scoring if there are too many to score all."),
-    Kind("scorer", "scorers", ScorerSpec, "Label scores without the network: by words, titles, neighbours or linear weights."),
-    Kind("analyser", "analysers", AnalyserSpec, "What counts as one word: lemmas, stems or another reduction, by language."),
+    Kind(
+        "shortlist",
+        "shortlists",
+        ShortlistSpec,
+        "Choices of the labels worth scoring if there are too many to score all.",
+    ),
+    Kind(
+        "scorer",
+        "scorers",
+        ScorerSpec,
+        "Label scores without the network: by words, titles, neighbours or linear weights.",
+    ),
+    Kind(
+        "analyser",
+        "analysers",
+        AnalyserSpec,
+        "What counts as one word: lemmas, stems or another reduction, by language.",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}
 
@@ -283,4 +327,6 @@ def kind_of(spec: type[Spec]) -> Kind:
     for kind in TABLE:
         if issubclass(spec, kind.spec):
             return kind
-    raise TypeError(f"{spec.__name__} is not the spec of any kind of component: {', '.join(kind.spec.__name__ for kind in TABLE)}")
+    raise TypeError(
+        f"{spec.__name__} is not the spec of any kind of component: {', '.join(kind.spec.__name__ for kind in TABLE)}"
+    )

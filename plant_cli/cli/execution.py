@@ -28,7 +28,10 @@ from plant_cli.runs.runner import print_config
 def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
     """`UsageError` for values that are not valid text in this terminal, and for such names of files in the block."""
     for name, value in (pair for options in given.values() for pair in options.items()):
-        wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)
+        wrong = next(
+            filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])),
+            None,
+        )
         if wrong is not None:
             raise _refused(wrong, f"the command line, {name.replace('_', '-')}")
     try:
@@ -41,7 +44,9 @@ def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
 
 
 def _holds_bytes(text: str) -> bool:
-    return any("\udc80" <= letter <= "\udcff" for letter in text)  # how Python keeps bytes that it cannot decode
+    return any(
+        "\udc80" <= letter <= "\udcff" for letter in text
+    )  # how Python keeps bytes that it cannot decode
 
 
 def _refused(text: str, where: str) -> UsageError:
@@ -59,7 +64,10 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     """Run a stage or action with the values of its flags, by section, and show its result; exit on an error."""
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
-    with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
+    with (
+        report_failures(owner.distribution if owner else "plant-cli", registry),
+        refuse_bytes({**given, GENERAL: general}),
+    ):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])
         request = Request(
@@ -72,7 +80,9 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             force=general.get("force", False),
             resume=general.get("resume", False),
             grow=general.get("continue", False),
-            speak=partial(print, end="", file=sys.stdout, flush=True) if general.get("format") == "jsonl" else None,
+            speak=partial(print, end="", file=sys.stdout, flush=True)
+            if general.get("format") == "jsonl"
+            else None,
         )
         tag = general.get("tag")
         if general.get("print_config"):

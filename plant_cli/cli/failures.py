@@ -16,7 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from plant_cli.api import DataError, PlantError, PluginError, PluginRecord, ResourceError, first_line
+from plant_cli.api import (
+    DataError,
+    PlantError,
+    PluginError,
+    PluginRecord,
+    ResourceError,
+    first_line,
+)
 from plant_cli.data.files import TEMPORARY
 from plant_cli.registry import Registry
 from plant_cli.report.text import printable
@@ -27,7 +34,11 @@ KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 FROM_KERNEL = 0x80  # SI_KERNEL: the terminal has sent it to every process of the command
 BUFFER = 34 << 20  # bytes of a thread of OpenBLAS
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
-BUG, INTERRUPTED, CLOSED_PIPE = 1, 130, 141  # exit codes; the last is what a shell reports for a program that SIGPIPE ended
+BUG, INTERRUPTED, CLOSED_PIPE = (
+    1,
+    130,
+    141,
+)  # exit codes; the last is what a shell reports for a program that SIGPIPE ended
 GONE = (errno.ENOENT, errno.ESTALE)
 
 
@@ -70,7 +81,12 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
     code = _wait(child, watched)
     by_itself = bool(os.read(ended, 1))
     if code in {-crash for crash in CRASHES} or (code == 1 and not by_itself):
-        leave(explain_shortage("a library ended the command, most likely because memory ran out; its own message is above", limit))
+        leave(
+            explain_shortage(
+                "a library ended the command, most likely because memory ran out; its own message is above",
+                limit,
+            )
+        )
     if code < 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
         if -code != signal.SIGKILL:
@@ -118,7 +134,11 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     try:
         yield
     except PlantError as error:
-        by_plugin = registry is not None and error.exit_code == PluginError.exit_code and error.__cause__ is not None
+        by_plugin = (
+            registry is not None
+            and error.exit_code == PluginError.exit_code
+            and error.__cause__ is not None
+        )
         blamed = registry.blame(error) if registry is not None and by_plugin else None
         if blamed is not None:
             error.where += f"; the plugin '{blamed[0].name}', {blamed[1]}"
@@ -126,7 +146,9 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout once more at exit
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the interpreter flushes stdout once more at exit
         raise SystemExit(CLOSED_PIPE) from None
     except (SystemExit, GeneratorExit):
         raise
@@ -142,7 +164,12 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
 
 def describe_error(error: PlantError) -> str:
     """The four parts of an error, one line each, without empty ones."""
-    parts = {"error: ": error.what, "  where:      ": error.where, "  expected:   ": error.expected, "  what to do: ": error.todo}
+    parts = {
+        "error: ": error.what,
+        "  where:      ": error.where,
+        "  expected:   ": error.expected,
+        "  what to do: ": error.todo,
+    }
     return "\n".join(name + text for name, text in parts.items() if text)
 
 
@@ -151,13 +178,26 @@ def _explain(error: BaseException) -> PlantError | None:
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
     limit = find_limit()
-    onednn = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
-    if limit is not None and (onednn or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)):
-        return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
+    onednn = isinstance(error, RuntimeError) and str(error).startswith(
+        ("could not create a ", "could not execute a ")
+    )
+    if limit is not None and (
+        onednn
+        or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
+    ):
+        return explain_shortage(
+            f"a library could not be loaded, or had no memory: {error or type(error).__name__}",
+            limit,
+        )
     if not isinstance(error, OSError) or error.errno is None:
         return None
-    path = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or an open file")
-    if error.errno in GONE and not TEMPORARY.fullmatch(Path(path).name):  # a new file that cannot be made is not gone
+    path = next(
+        (str(name) for name in (error.filename, error.filename2) if name is not None),
+        "stdout, or an open file",
+    )
+    if error.errno in GONE and not TEMPORARY.fullmatch(
+        Path(path).name
+    ):  # a new file that cannot be made is not gone
         return ResourceError(
             f"a file is gone: {error.strerror}",
             where=path,
@@ -197,7 +237,11 @@ def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecor
     file = _keep_trace(trace)
     rest = "" if file else f"\n{trace}"
     others = [record for record in strangers if record.distribution != who]
-    checks = f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}" if others else ""
+    checks = (
+        f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}"
+        if others
+        else ""
+    )
     return (
         f"error: a bug: {_say(error)}\n"
         f"  where:      {f'{file} holds the trace' if file else 'the trace below, since no file could be written for it'}\n"
@@ -219,7 +263,11 @@ def _accuse(error: BaseException, plugin: PluginRecord, where: str) -> PluginErr
 
 
 def _say(error: BaseException) -> str:
-    return f"{type(error).__name__}: {first_line(error)}" if str(error).strip() else type(error).__name__
+    return (
+        f"{type(error).__name__}: {first_line(error)}"
+        if str(error).strip()
+        else type(error).__name__
+    )
 
 
 def _check(plugin: PluginRecord) -> str:

@@ -15,7 +15,14 @@ from pydantic.fields import FieldInfo
 
 from plant_cli.api import Choice, Options, StageSpec
 from plant_cli.api.context import DEFAULT_RUN
-from plant_cli.api.options import SHARED_SECTIONS, declared, default_text, former_names, rules_text, type_text
+from plant_cli.api.options import (
+    SHARED_SECTIONS,
+    declared,
+    default_text,
+    former_names,
+    rules_text,
+    type_text,
+)
 from plant_cli.api.specs import KINDS
 from plant_cli.registry import Registry
 
@@ -70,12 +77,24 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     If two flags have one name, the first is kept. If the stage has an argument, arguments of shared sections become flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
-    has_argument = any(declared(info).get("argument") for info in spec.options.model_fields.values())
+    has_argument = any(
+        declared(info).get("argument") for info in spec.options.model_fields.values()
+    )
     flags = [
         flag
         for section, model in sections.items()
         for name, info in _own_first(model)
-        if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not has_argument)) is not None
+        if (
+            flag := _option_flag(
+                section,
+                name,
+                info,
+                spec,
+                registry,
+                positional=section == spec.name or not has_argument,
+            )
+        )
+        is not None
     ]
     kept: dict[str, Flag] = {}
     for flag in [*flags, *_general_flags(spec)]:
@@ -86,7 +105,10 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
 def _own_first(model: type[Options]) -> list[tuple[str, FieldInfo]]:
     """The fields of a model: arguments and its own options in order, then inherited options."""
     return sorted(
-        model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__ and not declared(pair[1]).get("argument")
+        model.model_fields.items(),
+        key=lambda pair: (
+            pair[0] not in model.__annotations__ and not declared(pair[1]).get("argument")
+        ),
     )
 
 
@@ -94,7 +116,11 @@ def former_flags(spec: StageSpec) -> dict[str, str]:
     """New names of renamed flags of a stage (`was=` of an option), by their old names."""
     models = (spec.options, *(SHARED_SECTIONS[name] for name in spec.sections))
     names = {old: now for model in models for old, now in former_names(model).items()}
-    return {f"{start}{_dashed(old)}": f"{start}{_dashed(now)}" for old, now in names.items() for start in ("--", "--no-")}
+    return {
+        f"{start}{_dashed(old)}": f"{start}{_dashed(now)}"
+        for old, now in names.items()
+        for start in ("--", "--no-")
+    }
 
 
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -110,7 +136,15 @@ def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dic
     return given
 
 
-def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry, *, positional: bool) -> Flag | None:
+def _option_flag(
+    section: str,
+    name: str,
+    info: FieldInfo,
+    spec: StageSpec,
+    registry: Registry,
+    *,
+    positional: bool,
+) -> Flag | None:
     extra = declared(info)
     typed, mapping = flag_type(info.annotation), info.annotation == MAPPING
     if typed is None:
@@ -120,7 +154,9 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
         "section": section,
         "field": name,
         "text": text,
-        "choices": ", ".join(one.name for one in registry.specs(KINDS[str(kind)].spec)) if kind else "",
+        "choices": ", ".join(one.name for one in registry.specs(KINDS[str(kind)].spec))
+        if kind
+        else "",
         "default": "" if typed is bool and default == "no" else default,
         "kind": f"{type_text(info.annotation)} {rules_text(info)}".strip(),
         "everyday": extra.get("level") == "everyday" or info.is_required(),
@@ -128,14 +164,25 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
     if extra.get("argument") and positional:
         required = info.is_required() and section == spec.name and not spec.writes
         settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
-        parameter = _parameter(section, name, typed, settings, default=inspect.Parameter.empty if required else None)
+        parameter = _parameter(
+            section, name, typed, settings, default=inspect.Parameter.empty if required else None
+        )
         return Flag(parameter=parameter, shown=name.upper(), positional=True, **described)
     short, long = [extra["short"]] if extra.get("short") else [], f"--{_dashed(name)}"
-    word = "NAME.KEY=VALUE" if mapping else extra.get("value") or ("PATH" if extra.get("path") else _value_word(info.annotation))
+    word = (
+        "NAME.KEY=VALUE"
+        if mapping
+        else extra.get("value") or ("PATH" if extra.get("path") else _value_word(info.annotation))
+    )
     names = [*short, f"{long}/--no-{long[2:]}" if typed is bool else long]
     settings = typer.Option(*names, help=text, show_default=False, metavar=word or None)
     shown = ", ".join([*short, f"--[no-]{long[2:]}" if typed is bool and default != "no" else long])
-    return Flag(parameter=_parameter(section, name, typed, settings), shown=f"{shown} {word}".strip(), mapping=mapping, **described)
+    return Flag(
+        parameter=_parameter(section, name, typed, settings),
+        shown=f"{shown} {word}".strip(),
+        mapping=mapping,
+        **described,
+    )
 
 
 def _value_word(annotation: Any) -> str:
@@ -172,10 +219,17 @@ def flag_type(annotation: Any) -> Any:
     return annotation if annotation in SCALARS else None
 
 
-def _parameter(section: str, field: str, typed: Any, settings: Any, default: Any = None) -> inspect.Parameter:
+def _parameter(
+    section: str, field: str, typed: Any, settings: Any, default: Any = None
+) -> inspect.Parameter:
     name = f"{section}__{field}".replace("-", "_").replace(" ", "_")
     accepted: Any = typed if default is inspect.Parameter.empty else Optional[typed]  # noqa: UP045 (the type is a value here)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[accepted, settings])
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[accepted, settings],
+    )
 
 
 def _general_flags(spec: StageSpec) -> list[Flag]:
@@ -185,24 +239,56 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
     grown = "Go on with the corpus of the run, which has grown: what follows from it is made anew."
     launch = "Share the work between the processes that this file of `accelerate config` describes."
     rows: list[tuple[bool, bool, Any, str, str]] = [  # wanted, everyday, type, flag and value, text
-        (spec.needs_run, True, Path, "--run DIR", "The run folder. The variable PLANT_RUN names it, too."),
+        (
+            spec.needs_run,
+            True,
+            Path,
+            "--run DIR",
+            "The run folder. The variable PLANT_RUN names it, too.",
+        ),
         (spec.accepts("tag"), True, str, "--tag TAG", variant),
-        (configured, True, list[str], "--set KEY=VALUE", "Set a recipe value, such as finetune.epochs=3 (repeatable)."),
-        (configured, False, str, "--recipe RECIPE", "Take options from a recipe: a file, or a shipped one's name."),
+        (
+            configured,
+            True,
+            list[str],
+            "--set KEY=VALUE",
+            "Set a recipe value, such as finetune.epochs=3 (repeatable).",
+        ),
+        (
+            configured,
+            False,
+            str,
+            "--recipe RECIPE",
+            "Take options from a recipe: a file, or a shipped one's name.",
+        ),
         (spec.accepts("force"), True, bool, "-f, --force", "Replace what is there already."),
-        (spec.accepts("resume"), True, bool, "--resume", "Continue what was interrupted or failed."),
+        (
+            spec.accepts("resume"),
+            True,
+            bool,
+            "--resume",
+            "Continue what was interrupted or failed.",
+        ),
         ("continue" in spec.takes, True, bool, "--continue", grown),
         (spec.parallel, False, Path, "--launch FILE", launch),
         (True, not spec.writes, Format, "--format FORMAT", f"Format of the result: {formats}."),
         (True, False, bool, "-q, --quiet", "No progress, notes or hints on stderr."),
-        (spec.writes, False, bool, "--print-config", "Show what this would run with, as a recipe, and stop."),
+        (
+            spec.writes,
+            False,
+            bool,
+            "--print-config",
+            "Show what this would run with, as a recipe, and stop.",
+        ),
     ]
     defaults, made = {"run": str(DEFAULT_RUN), "format": "table"}, []
     for _, everyday, typed, shown, text in filter(lambda row: row[0], rows):
         names = re.findall(r"--?[a-z-]+", shown)
         word = shown.partition(names[-1])[2].strip()
         field = names[-1].removeprefix("--").replace("-", "_")
-        settings = typer.Option(*names, help=text, envvar="PLANT_RUN" if field == "run" else None, metavar=word or None)
+        settings = typer.Option(
+            *names, help=text, envvar="PLANT_RUN" if field == "run" else None, metavar=word or None
+        )
         parameter = _parameter(GENERAL, field, typed, settings)
         described: dict[str, Any] = {
             "shown": shown,

@@ -12,7 +12,12 @@ from plant_cli.registry import Registry
 
 GROUPS = ("Begin", "Look", "Train by hand", "Corpus", "Tools")
 """Headings of `plant --help` in their order; those that other plugins add come after them."""
-SECTION_TITLES = {"model": "Network", "machine": "Machine", "data": "Corpus", GENERAL: "Run and output"}
+SECTION_TITLES = {
+    "model": "Network",
+    "machine": "Machine",
+    "data": "Corpus",
+    GENERAL: "Run and output",
+}
 COLUMN, WIDEST = 28, 110  # characters of names that have their text in one column; of a line
 BY_RUN = "The corpus is that of the run."
 
@@ -23,7 +28,10 @@ def sort_by_work(specs: Iterable[StageSpec]) -> list[StageSpec]:
     stages = {spec.name: spec for spec in listed}
 
     def place(spec: StageSpec) -> tuple[int, str, int, str]:
-        group, stage = GROUPS.index(spec.group) if spec.group in GROUPS else len(GROUPS), stages.get(spec.name.split()[0], spec)
+        group, stage = (
+            GROUPS.index(spec.group) if spec.group in GROUPS else len(GROUPS),
+            stages.get(spec.name.split()[0], spec),
+        )
         return group, spec.group, stage.order, spec.name
 
     return sorted(listed, key=place)
@@ -31,45 +39,69 @@ def sort_by_work(specs: Iterable[StageSpec]) -> list[StageSpec]:
 
 def takes_run_corpus(spec: StageSpec, registry: Registry) -> bool:
     """Whether a stage comes after others: the run then has a corpus when it starts."""
-    return "data" in spec.sections and any(spec.name in other.feeds for other in registry.specs(StageSpec))
+    return "data" in spec.sections and any(
+        spec.name in other.feeds for other in registry.specs(StageSpec)
+    )
 
 
 def everyday_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     """The flags of the short help, without those of the corpus if the run has one."""
     hidden = ("data",) if takes_run_corpus(spec, registry) else ()
-    return [flag for flag in stage_flags(spec, registry) if flag.everyday and flag.section not in hidden]
+    return [
+        flag for flag in stage_flags(spec, registry) if flag.everyday and flag.section not in hidden
+    ]
 
 
-def short_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSpec], width: int) -> str:
+def short_help(
+    spec: StageSpec, registry: Registry, actions: Mapping[str, StageSpec], width: int
+) -> str:
     """Examples, a line for each everyday option and action, and how to see the rest."""
     everyday = everyday_flags(spec, registry)
     rest = len(stage_flags(spec, registry)) - len(everyday)
     hints = [BY_RUN] if takes_run_corpus(spec, registry) else []
     if rest:
-        reach = "; any of them by --set, or in a recipe" if any(flag.field == "set" for flag in everyday) else ""
+        reach = (
+            "; any of them by --set, or in a recipe"
+            if any(flag.field == "set" for flag in everyday)
+            else ""
+        )
         hints.append(f"{rest} more: plant {spec.name} --help-all{reach}")
     parts = [
         textwrap.fill(spec.summary, width),
         _examples(spec),
         list_lines("Options", [(flag.shown, flag.clause) for flag in everyday], width),
-        list_lines("Actions", [(name, first_clause(action.summary)) for name, action in actions.items()], width),
+        list_lines(
+            "Actions",
+            [(name, first_clause(action.summary)) for name, action in actions.items()],
+            width,
+        ),
         "\n".join(textwrap.fill(hint, width) for hint in hints),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def full_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSpec], width: int) -> str:
+def full_help(
+    spec: StageSpec, registry: Registry, actions: Mapping[str, StageSpec], width: int
+) -> str:
     """Every option with its complete text, by section."""
     grouped: dict[str, list[tuple[str, str]]] = {}
     for flag in stage_flags(spec, registry):
         default = f" [default: {flag.default}]" if flag.default else ""
-        grouped.setdefault("Arguments" if flag.positional else flag.section, []).append((flag.shown, flag.full_text + default))
+        grouped.setdefault("Arguments" if flag.positional else flag.section, []).append(
+            (flag.shown, flag.full_text + default)
+        )
     order = ("Arguments", spec.name, *SECTION_TITLES)
     parts = [
-        *(textwrap.fill(text, width) for text in (spec.summary, spec.help, spec.source and f"Source: {spec.source}.") if text),
+        *(
+            textwrap.fill(text, width)
+            for text in (spec.summary, spec.help, spec.source and f"Source: {spec.source}.")
+            if text
+        ),
         _examples(spec),
         *(
-            list_texts(SECTION_TITLES.get(name, name).replace(spec.name, "Options"), grouped[name], width)
+            list_texts(
+                SECTION_TITLES.get(name, name).replace(spec.name, "Options"), grouped[name], width
+            )
             for name in order
             if name in grouped
         ),
@@ -79,15 +111,22 @@ def full_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSp
 
 
 def _examples(spec: StageSpec) -> str:
-    arguments = [name.upper() for name, info in spec.options.model_fields.items() if info.is_required()]
-    return "\n  ".join(["Examples:", *(spec.examples or (" ".join(["plant", spec.name, *arguments]),))])
+    arguments = [
+        name.upper() for name, info in spec.options.model_fields.items() if info.is_required()
+    ]
+    return "\n  ".join(
+        ["Examples:", *(spec.examples or (" ".join(["plant", spec.name, *arguments]),))]
+    )
 
 
 def list_lines(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str:
     """A heading and a line for each name and text; a text that is too long is cut between words. Empty without rows."""
     column = max((len(name) for name, _ in rows if len(name) <= COLUMN), default=0)
     starts = [f"  {name.ljust(column)}  " for name, _ in rows]
-    texts = [textwrap.shorten(text, max(width - len(start), 20), placeholder=" …") for start, (_, text) in zip(starts, rows, strict=True)]
+    texts = [
+        textwrap.shorten(text, max(width - len(start), 20), placeholder=" …")
+        for start, (_, text) in zip(starts, rows, strict=True)
+    ]
     return "\n".join([f"{heading}:", *map(str.__add__, starts, texts)]) if rows else ""
 
 
@@ -97,8 +136,12 @@ def list_texts(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str
     parts = [f"{heading}:"] if rows else []
     for name, text in rows:
         start = f"  {name}".ljust(column)
-        filled = textwrap.fill(text, width, initial_indent=" " * column, subsequent_indent=" " * column)
-        parts.append(f"{start.rstrip()}\n{filled}" if len(start) > column else start + filled[column:])
+        filled = textwrap.fill(
+            text, width, initial_indent=" " * column, subsequent_indent=" " * column
+        )
+        parts.append(
+            f"{start.rstrip()}\n{filled}" if len(start) > column else start + filled[column:]
+        )
     return "\n".join(parts)
 
 
@@ -121,7 +164,9 @@ def explain_option(words: str, registry: Registry, width: int) -> str:
         for flag in stage_flags(spec, registry):
             names |= {spec.name, flag.field, f"{flag.section}.{flag.field}"}
             if flag.field == name and section in ("", flag.section, spec.name):
-                having.setdefault((flag.section, flag.text), (flag, []))[1].append(f"plant {spec.name}")
+                having.setdefault((flag.section, flag.text), (flag, []))[1].append(
+                    f"plant {spec.name}"
+                )
     if not having:
         raise UsageError(
             f"there is no command and no option '{words}'",

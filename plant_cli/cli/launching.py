@@ -12,13 +12,29 @@ from typing import Any, Never
 
 from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.runs.folder import copy_run
-from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
+from plant_cli.runs.processes import (
+    leave_group,
+    process_count,
+    process_rank,
+    read_launch,
+    was_launched,
+)
 from plant_cli.runs.runner import run_stage
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
     """Become the launcher of this command, by a file of `accelerate config`; `UsageError` if there is none, or it describes no launch."""
-    os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
+    os.execv(
+        sys.executable,
+        [
+            sys.executable,
+            *launcher(file, read_launch(file)),
+            "-m",
+            "--",
+            "plant_cli",
+            *without_launch(arguments),
+        ],
+    )
 
 
 def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
@@ -30,7 +46,9 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
     if not was_launched():
         leave_group()  # what a scheduler or a notebook left behind would confuse the libraries below
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
-        request.reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
+        request.reporter.warn(
+            f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do"
+        )
         leave_group()
     if process_rank() == 0:
         _meet()
@@ -39,7 +57,9 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
         with copy_run(request.run_path) as copy:
             _meet()
             with _naming_run(copy, request.run_path):
-                run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)
+                run_stage(
+                    replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag
+                )
     return None
 
 
@@ -67,11 +87,25 @@ def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:
     if not description.get("use_cpu"):
         return ["-m", "accelerate.commands.launch", "--config_file", str(file)]
     machines, processes = description["num_machines"], description["num_processes"]
-    found = ["-m", "torch.distributed.run", "--nnodes", str(machines), "--nproc-per-node", str(processes // machines)]
+    found = [
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        str(machines),
+        "--nproc-per-node",
+        str(processes // machines),
+    ]
     if machines == 1:
         return [*found, "--standalone"]
-    meeting = {"--node-rank": "machine_rank", "--master-addr": "main_process_ip", "--master-port": "main_process_port"}
-    return [*found, *(text for flag, key in meeting.items() for text in (flag, str(description[key])))]
+    meeting = {
+        "--node-rank": "machine_rank",
+        "--master-addr": "main_process_ip",
+        "--master-port": "main_process_port",
+    }
+    return [
+        *found,
+        *(text for flag, key in meeting.items() for text in (flag, str(description[key]))),
+    ]
 
 
 def without_launch(arguments: Sequence[str]) -> list[str]:

@@ -18,15 +18,29 @@ from rich.text import Text
 from plant_cli.api import Column, Passage, Result, Table
 from plant_cli.api.context import Cell
 from plant_cli.data.quotes import guard_cell
-from plant_cli.report.text import NUMBER_KINDS, format_row, printable, printable_cell, write_latex, write_markdown
+from plant_cli.report.text import (
+    NUMBER_KINDS,
+    format_row,
+    printable,
+    printable_cell,
+    write_latex,
+    write_markdown,
+)
 
 GAP = 2  # blanks between columns
-BRACKETS = {"": ("[", "]"), "scorers": ("[", "]"), "network": ("{", "}"), "both": ("[{", "}]")}  # around marked words, by who marks them
+BRACKETS = {
+    "": ("[", "]"),
+    "scorers": ("[", "]"),
+    "network": ("{", "}"),
+    "both": ("[{", "}]"),
+}  # around marked words, by who marks them
 MARK_COLOURS = {"": "green", "scorers": "green", "network": "cyan", "both": "magenta"}
 LINE = 28  # characters of a text that stay on one line of a narrow terminal
 
 
-def show_result(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+def show_result(
+    result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None
+) -> None:
     """Write a result to stdout in one of the formats of `--format`; the next step goes to stderr."""
     out = stream or sys.stdout
     if form == "table" and out.isatty():
@@ -42,17 +56,34 @@ def show_result(result: Result, form: str, *, quiet: bool = False, stream: TextI
 
 
 def _show_on_terminal(table: Table, console: Console) -> None:
-    names, rows = [printable_cell(column.name) for column in table.columns], [format_row(table, row) for row in table.rows]
+    names, rows = (
+        [printable_cell(column.name) for column in table.columns],
+        [format_row(table, row) for row in table.rows],
+    )
     cells = list(zip(names, *rows, strict=True))
     full = [max(map(cell_len, column)) for column in cells]  # width of each column on one line
-    least = [_least_width(column, texts) for column, texts in zip(table.columns, cells, strict=True)]
-    for number, kept in enumerate([range(len(least))] if table.whole else _fit_columns(least, console.width)):
+    least = [
+        _least_width(column, texts) for column, texts in zip(table.columns, cells, strict=True)
+    ]
+    for number, kept in enumerate(
+        [range(len(least))] if table.whole else _fit_columns(least, console.width)
+    ):
         title = Text(printable(table.title)) if table.title and not number else None
-        drawn = RichTable(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
+        drawn = RichTable(
+            title=title,
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            header_style="bold",
+            pad_edge=False,
+        )
         narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
         for column in kept:
             is_number = table.columns[column].kind in NUMBER_KINDS
-            width, justify = least[column] if narrow and is_number else None, "right" if is_number else "left"
+            width, justify = (
+                least[column] if narrow and is_number else None,
+                "right" if is_number else "left",
+            )
             drawn.add_column(Text(names[column]), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
             drawn.add_row(*(Text(row[column]) for column in kept))
@@ -109,12 +140,27 @@ def _fit_columns(least: Sequence[int], width: int) -> Iterator[Sequence[int]]:
 
 
 def _plain_table(table: Table) -> str:
-    rows = [[printable_cell(column.name) for column in table.columns], *(format_row(table, row) for row in table.rows)]
+    rows = [
+        [printable_cell(column.name) for column in table.columns],
+        *(format_row(table, row) for row in table.rows),
+    ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     right = [column.kind in NUMBER_KINDS for column in table.columns]
-    lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(
+            t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
     text = "".join(map(_bracket, table.passages))
-    return "".join(f"{line}\n" for line in [*filter(None, [printable(table.title), text]), *lines, *map(printable, table.notes)])
+    return "".join(
+        f"{line}\n"
+        for line in [
+            *filter(None, [printable(table.title), text]),
+            *lines,
+            *map(printable, table.notes),
+        ]
+    )
 
 
 def _separated(delimiter: str) -> Callable[[Result], str]:
@@ -125,7 +171,11 @@ def _separated(delimiter: str) -> Callable[[Result], str]:
             writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
             writer.writerow([column.name for column in table.columns])
             writer.writerows(
-                ["" if value is None else guard_cell(value) if isinstance(value, str) else value for value in row] for row in table.rows
+                [
+                    "" if value is None else guard_cell(value) if isinstance(value, str) else value
+                    for value in row
+                ]
+                for row in table.rows
             )
             parts.append(buffer.getvalue())
         return "\n".join(parts)
@@ -134,7 +184,11 @@ def _separated(delimiter: str) -> Callable[[Result], str]:
 
 
 def _json(result: Result) -> str:
-    data = result.data if result.data is not None else {"tables": [{"title": t.title, "rows": _records(t)} for t in result.tables]}
+    data = (
+        result.data
+        if result.data is not None
+        else {"tables": [{"title": t.title, "rows": _records(t)} for t in result.tables]}
+    )
     return json.dumps(_finite(data), ensure_ascii=False, indent=2, default=str) + "\n"
 
 
@@ -142,12 +196,20 @@ def _json_lines(result: Result) -> str:
     records = result.data
     if not isinstance(records, list):
         many = len(result.tables) > 1
-        records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
-    return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in records)
+        records = [
+            {"table": t.title, **record} if many else record
+            for t in result.tables
+            for record in _records(t)
+        ]
+    return "".join(
+        json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in records
+    )
 
 
 def _records(table: Table) -> list[dict[str, Cell]]:
-    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows]
+    return [
+        dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows
+    ]
 
 
 def _finite(value: Any) -> Any:

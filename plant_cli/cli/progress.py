@@ -32,7 +32,13 @@ EVERY = 30.0  # seconds between two lines of one task in a log
 class ConsoleReporter:
     """The reporter of a command line. Quiet: warnings only."""
 
-    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._quiet = quiet
         self._stream = stream or sys.stderr
         self._clock = clock
@@ -72,8 +78,19 @@ class ConsoleReporter:
     def _bar(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
         outermost = self._bars is None
         if self._bars is None:
-            name, figures = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[figures]}"))
-            columns = (name, BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeElapsedColumn(), TimeRemainingColumn(), figures)
+            name, figures = (
+                TextColumn(text, markup=False)
+                for text in ("{task.description}", "{task.fields[figures]}")
+            )
+            columns = (
+                name,
+                BarColumn(),
+                MofNCompleteColumn(),
+                _RateColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                figures,
+            )
             self._bars = Progress(*columns, console=Console(file=self._stream))
             self._bars.start()
         bars = self._bars
@@ -99,27 +116,50 @@ class _BarTask:
 
 
 class _LineTask:
-    def __init__(self, description: str, total: float | None, unit: str, say: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._description, self._total, self._unit, self._say, self._clock = description, total, unit, say, clock
+    def __init__(
+        self,
+        description: str,
+        total: float | None,
+        unit: str,
+        say: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._description, self._total, self._unit, self._say, self._clock = (
+            description,
+            total,
+            unit,
+            say,
+            clock,
+        )
         self._done = 0.0
         self._figures: dict[str, float] = {}
         self._start = self._last = clock()
         say(f"{description}: start" + (f", {total:,.0f} {unit}" if total is not None else ""))
 
     def advance(self, amount: float = 1, **figures: float) -> None:
-        self._done = min(self._done + amount, self._total or math.inf)  # processes share what may not divide evenly
+        self._done = min(
+            self._done + amount, self._total or math.inf
+        )  # processes share what may not divide evenly
         self._figures.update(figures)
         now = self._clock()
         if now - self._last >= EVERY:
             self._last = now
             rate = self._done / max(now - self._start, 1e-9)
             of = f" of {self._total:,.0f}" if self._total is not None else ""
-            left = f", {format_seconds((self._total - self._done) / rate)} left" if self._total is not None and rate > 0 else ""
-            self._say(f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}")
+            left = (
+                f", {format_seconds((self._total - self._done) / rate)} left"
+                if self._total is not None and rate > 0
+                else ""
+            )
+            self._say(
+                f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}"
+            )
 
     def finish(self) -> None:
         taken = self._clock() - self._start
-        self._say(f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}")
+        self._say(
+            f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}"
+        )
 
 
 def format_seconds(seconds: float) -> str:
@@ -140,4 +180,7 @@ def _suffix(figures: dict[str, float]) -> str:
 
 class _RateColumn(ProgressColumn):
     def render(self, task: RichTask) -> Text:
-        return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")
+        return Text(
+            f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "",
+            style="progress.data.speed",
+        )

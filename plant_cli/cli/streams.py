@@ -8,7 +8,10 @@ import os
 import sys
 from typing import Any, TextIO
 
-READER_LEFT = (errno.EPIPE, errno.EIO)  # the reader of a pipe has left; the terminal of a dropped connection is closed
+READER_LEFT = (
+    errno.EPIPE,
+    errno.EIO,
+)  # the reader of a pipe has left; the terminal of a dropped connection is closed
 
 
 class _TolerantFile(io.FileIO):
@@ -30,9 +33,15 @@ def tolerate_lost_reader(stream: TextIO) -> TextIO:
     try:
         stream.flush()
         raw = _TolerantFile(stream.fileno(), "w", closefd=False)
-    except (AttributeError, OSError, ValueError):  # AttributeError: the stream is None, since it is closed (`2>&-`)
+    except (
+        AttributeError,
+        OSError,
+        ValueError,
+    ):  # AttributeError: the stream is None, since it is closed (`2>&-`)
         return stream
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
 
 
 def reopen_closed() -> None:

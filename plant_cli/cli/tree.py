@@ -12,7 +12,16 @@ from typer.main import get_command
 
 from plant_cli.api import PlantError, RecipeError, StageSpec, UsageError, near_names
 from plant_cli.cli.flags import first_clause, former_flags, given_values, stage_flags
-from plant_cli.cli.help import GROUPS, WIDEST, explain_option, full_help, list_lines, short_help, sort_by_work, terminal_width
+from plant_cli.cli.help import (
+    GROUPS,
+    WIDEST,
+    explain_option,
+    full_help,
+    list_lines,
+    short_help,
+    sort_by_work,
+    terminal_width,
+)
 from plant_cli.registry import Registry
 from plant_cli.report.text import printable
 
@@ -28,7 +37,9 @@ class Explained:
     lists_all = "-h lists all commands"
     """The flag that lists all commands or options."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any
+    ) -> Any:
         """Parse the words after the command's name."""
         try:
             return super().make_context(info_name, args, parent=parent, **settings)  # type: ignore[misc]
@@ -37,51 +48,101 @@ class Explained:
                 raise
             command = " ".join(filter(None, [parent and parent.command_path, info_name]))
             flag, _, what = self.lists_all.partition(" ")
-            raise explain_usage_error(error, command, self.former_flags, f"`{command} {flag}` {what}") from error
+            raise explain_usage_error(
+                error, command, self.former_flags, f"`{command} {flag}` {what}"
+            ) from error
 
 
-def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask: str) -> PlantError:
+def explain_usage_error(
+    error: Any, command: str, former: Mapping[str, str], ask: str
+) -> PlantError:
     """An error with four parts for an error of the parser; `ask` says how to list the options."""
     parameter = getattr(error, "param", None)
     if parameter is not None and error.message:
-        expected = error.message.removeprefix("Value error, ").removeprefix("Input should be ").partition(", unable")[0]
-        return RecipeError(f"the value of {_show(parameter)} is not valid", where=command, expected=expected, todo=f"correct it; {ask}")
+        expected = (
+            error.message.removeprefix("Value error, ")
+            .removeprefix("Input should be ")
+            .partition(", unable")[0]
+        )
+        return RecipeError(
+            f"the value of {_show(parameter)} is not valid",
+            where=command,
+            expected=expected,
+            todo=f"correct it; {ask}",
+        )
     if parameter is not None:
-        return UsageError(f"{_show(parameter)} is missing", where=command, expected=_line(error, command), todo=f"give it; {ask}")
+        return UsageError(
+            f"{_show(parameter)} is missing",
+            where=command,
+            expected=_line(error, command),
+            todo=f"give it; {ask}",
+        )
     if hasattr(error, "possibilities") and error.option_name in former:
         now = former[error.option_name]
         return UsageError(
-            f"the option '{error.option_name}' is called '{now}'", where=command, expected=now, todo=f"write {now} instead; {ask}"
+            f"the option '{error.option_name}' is called '{now}'",
+            where=command,
+            expected=now,
+            todo=f"write {now} instead; {ask}",
         )
-    if hasattr(error, "possibilities") and error.ctx and error.option_name[2:].upper() in _arguments(error.ctx.command):
+    if (
+        hasattr(error, "possibilities")
+        and error.ctx
+        and error.option_name[2:].upper() in _arguments(error.ctx.command)
+    ):
         what = f"'{error.option_name}' is no option but an argument"
-        return UsageError(what, where=command, expected=_line(error, command), todo=f"write its value alone, without {error.option_name}")
+        return UsageError(
+            what,
+            where=command,
+            expected=_line(error, command),
+            todo=f"write its value alone, without {error.option_name}",
+        )
     if hasattr(error, "possibilities"):
-        expected = near_names(error.option_name, error.possibilities) if error.possibilities else "an option of this command"
+        expected = (
+            near_names(error.option_name, error.possibilities)
+            if error.possibilities
+            else "an option of this command"
+        )
         return UsageError(
             f"there is no option '{error.option_name}'",
             where=command,
             expected=expected,
             todo=f"correct it ({ask}); put `--` before a value that begins with a dash",
         )
-    options = [option for one in error.ctx.command.params for option in one.opts] if error.ctx else []
+    options = (
+        [option for one in error.ctx.command.params for option in one.opts] if error.ctx else []
+    )
     if "unexpected extra argument" in error.format_message() and "--path" in options:
         ask = f"name the corpus with --path; {ask}"
-    return UsageError(error.format_message().rstrip("."), where=command, expected=_line(error, command), todo=ask)
+    return UsageError(
+        error.format_message().rstrip("."), where=command, expected=_line(error, command), todo=ask
+    )
 
 
 def _show(parameter: Any) -> str:
-    return str(parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name)
+    return str(
+        parameter.opts[0]
+        if parameter.opts[0].startswith("-")
+        else parameter.metavar or parameter.name
+    )
 
 
 def _arguments(command: Any) -> list[str]:
     """The arguments of a command, as its usage shows them."""
-    return [str(parameter.metavar) for parameter in command.params if parameter.param_type_name == "argument"]
+    return [
+        str(parameter.metavar)
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+    ]
 
 
 def _line(error: Any, command: str) -> str:
     """The form of a complete command line."""
-    return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"
+    return (
+        " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ")
+        if error.ctx
+        else f"{command} [OPTIONS] …"
+    )
 
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
@@ -102,12 +163,17 @@ class StageGroup(Explained, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """First words of the commands, by group and in the order of work."""
-        names = [spec.name.removeprefix(self.prefix).split()[0] for spec in sort_by_work(self.specs.values())]
+        names = [
+            spec.name.removeprefix(self.prefix).split()[0]
+            for spec in sort_by_work(self.specs.values())
+        ]
         return [*dict.fromkeys(names), *([] if self.prefix else ["help"])]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build one command; None if there is no such name."""
-        actions = {name: spec for name, spec in self.specs.items() if name.startswith(cmd_name + " ")}
+        actions = {
+            name: spec for name, spec in self.specs.items() if name.startswith(cmd_name + " ")
+        }
         spec = self.specs.get(cmd_name)
         if spec is not None:
             return stage_command(spec, cmd_name, self.registry, actions)
@@ -144,9 +210,12 @@ class StageGroup(Explained, TyperGroup):
         broken = _broken_plugins(self.registry)
         raise UsageError(
             f"there is no command '{full}'",
-            where="the command line" + (f"; a broken plugin may hold it: {broken}" if broken else ""),
+            where="the command line"
+            + (f"; a broken plugin may hold it: {broken}" if broken else ""),
             expected=near_names(name, self.list_commands(ctx)),
-            todo="`plant plugins` says why they are broken" if broken else f"`{ctx.command_path} -h` lists all commands",
+            todo="`plant plugins` says why they are broken"
+            if broken
+            else f"`{ctx.command_path} -h` lists all commands",
         )
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -155,13 +224,23 @@ class StageGroup(Explained, TyperGroup):
         for name in self.list_commands(ctx):
             actions = {n: s for n, s in self.specs.items() if n.split()[0] == name}
             spec = actions.get(name)
-            text = first_clause(spec.summary) if spec else ", ".join(sorted(n.split()[-1] for n in actions))
+            text = (
+                first_clause(spec.summary)
+                if spec
+                else ", ".join(sorted(n.split()[-1] for n in actions))
+            )
             group = next(iter(actions.values())).group if actions else GROUPS[-1]
             groups.setdefault(group, []).append((name, text or HELP_SUMMARY))
         for group, rows in groups.items():
             formatter.write("\n" + list_lines(group, rows, terminal_width()) + "\n")
         with formatter.section("Options"):
-            formatter.write_dl([record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))])
+            formatter.write_dl(
+                [
+                    record
+                    for parameter in self.get_params(ctx)
+                    if (record := parameter.get_help_record(ctx))
+                ]
+            )
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the hint, and which plugins are broken."""
@@ -170,7 +249,9 @@ class StageGroup(Explained, TyperGroup):
         if broken:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_text(printable(f"Broken plugins, left out: {broken}. `plant plugins` says why."))
+                formatter.write_text(
+                    printable(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
+                )
 
 
 class StageCommand(Explained, TyperCommand):
@@ -191,7 +272,9 @@ class StageCommand(Explained, TyperCommand):
         formatter.write("\n" + help(self.spec, self.registry, self.actions, terminal_width()))
 
 
-def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]) -> Any:
+def stage_command(
+    spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]
+) -> Any:
     """The Typer command of one stage or action."""
     flags = stage_flags(spec, registry)
 
@@ -200,8 +283,15 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
 
         execute(spec, registry, given_values(flags, values))
 
-    everything = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")]
-    last = inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=everything)
+    everything = Annotated[
+        bool,
+        typer.Option(
+            "--help-all", is_eager=True, callback=_show_all, help="Show all options and exit."
+        ),
+    ]
+    last = inspect.Parameter(
+        "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=everything
+    )
     body.__signature__ = inspect.Signature([*(flag.parameter for flag in flags), last])  # type: ignore[attr-defined]
     command = _command(body, name, StageCommand)
     command.spec, command.registry, command.actions = spec, registry, actions
@@ -209,7 +299,9 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
     return command
 
 
-def _command(body: Callable[..., None], name: str, kind: type[TyperCommand], **settings: Any) -> Any:
+def _command(
+    body: Callable[..., None], name: str, kind: type[TyperCommand], **settings: Any
+) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name=name, cls=kind, context_settings=CONTEXT | settings)(body)
     return get_command(app)
@@ -226,13 +318,22 @@ def _show_all(ctx: typer.Context, wanted: bool) -> None:
 def help_command(root: StageGroup) -> Any:
     """`plant help`: the help of a command, or what is known of one option."""
 
-    def body(ctx: typer.Context, words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND|OPTION]")] = None) -> None:
+    def body(
+        ctx: typer.Context,
+        words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND|OPTION]")] = None,
+    ) -> None:
         name, parent = " ".join(words or ()), cast(typer.Context, ctx.parent)
         command = root.get_command(parent, name) if name else root
         if command is None:
             typer.echo(explain_option(name, root.registry, terminal_width()), nl=False)
         else:
-            typer.echo(command.get_help(parent if command is root else command.make_context(name, [], parent, resilient_parsing=True)))
+            typer.echo(
+                command.get_help(
+                    parent
+                    if command is root
+                    else command.make_context(name, [], parent, resilient_parsing=True)
+                )
+            )
 
     return _command(body, "help", TyperCommand, ignore_unknown_options=True)
 

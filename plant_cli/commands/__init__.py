@@ -71,7 +71,9 @@ SPECS = (
         run="plant_cli.commands.data:make",
         help="Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet): `files` finds them.",
         takes=("force",),
-        examples=("plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet",),
+        examples=(
+            "plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet",
+        ),
     ),
     corpus_action(
         name="data stats",
@@ -109,7 +111,10 @@ SPECS = (
         run="plant_cli.commands.data_check:check_corpus",
         help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, encodings, languages, lengths.",
         takes=("force",),
-        examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
+        examples=(
+            "plant data check data.parquet --fail-on-warning",
+            "plant data check notes.csv --backbone minilm --fix clean.parquet",
+        ),
     ),
     corpus_action(
         name="data drift",
@@ -117,7 +122,10 @@ SPECS = (
         options=options.DriftOptions,
         run="plant_cli.commands.data_drift:drift",
         help="Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled.",
-        examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
+        examples=(
+            "plant data drift 2024.parquet 2025.parquet",
+            "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt",
+        ),
     ),
     corpus_action(
         name="data info",
@@ -136,7 +144,10 @@ SPECS = (
         help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest.",
         sections=("machine",),
         figures=("diff.json",),
-        examples=("plant diff finetune-baseline finetune", "plant diff old-run finetune --k 5 --limit 20"),
+        examples=(
+            "plant diff finetune-baseline finetune",
+            "plant diff old-run finetune --k 5 --limit 20",
+        ),
     ),
     tool(
         name="doctor",
@@ -170,7 +181,10 @@ SPECS = (
         run="plant_cli.commands.export:run",
         help="--merge writes whole weights with the adapter in them. Nothing is written to the run.",
         takes=("tag", "force"),
-        examples=("plant export model-folder --merge", "plant export model-folder --tag baseline --force"),
+        examples=(
+            "plant export model-folder --merge",
+            "plant export model-folder --tag baseline --force",
+        ),
     ),
     look(
         name="explain",
@@ -198,7 +212,16 @@ SPECS = (
         check="plant_cli.commands.requirements:require_planted",
         help="The best epoch on validation is kept, and the decision threshold is tuned there; --no-network fits scorers alone.",
         sections=("data", "model", "machine"),
-        feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
+        feeds=(
+            "thresholds",
+            "predict",
+            "eval",
+            "significance",
+            "diff",
+            "report",
+            "export",
+            "suggest",
+        ),
         parallel=True,
         reads={"pretrain-attn": "planted"},
         seeded=True,
@@ -281,7 +304,11 @@ SPECS = (
         help="Plan with made-up weights: none are read, and nothing is written to the run.",
         sections=("data", "model", "machine"),
         writes=False,
-        examples=("plant plan quickstart", "plant plan recipe.yaml", "plant plan --set model.backbone=mistral"),
+        examples=(
+            "plant plan quickstart",
+            "plant plan recipe.yaml",
+            "plant plan --set model.backbone=mistral",
+        ),
     ),
     tool(
         name="plugins",
@@ -295,7 +322,10 @@ SPECS = (
         options=options.PluginNewOptions,
         run="plant_cli.commands.plugins_new:new_plugin",
         takes=("force",),
-        examples=("plant plugins new scorer my-scorer", "plant plugins new signal dice -O plugins/dice"),
+        examples=(
+            "plant plugins new scorer my-scorer",
+            "plant plugins new signal dice -O plugins/dice",
+        ),
     ),
     tool(
         name="plugins show",
@@ -391,7 +421,10 @@ SPECS = (
         sections=("machine",),
         writes=False,
         takes=("force",),
-        examples=("plant report", "plant report finetune finetune-baseline -O report.html --figures figures"),
+        examples=(
+            "plant report",
+            "plant report finetune finetune-baseline -O report.html --figures figures",
+        ),
     ),
     of_a_model(
         name="review export",
@@ -431,7 +464,11 @@ SPECS = (
         parallel=True,
         takes=("force", "resume", "continue"),
         order=8,
-        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
+        examples=(
+            "plant run quickstart",
+            "plant run recipe.yaml --run my-run --set finetune.epochs=3",
+            "plant run recipe.yaml --seeds 5",
+        ),
     ),
     of_a_model(
         name="serve",
@@ -495,7 +532,10 @@ SPECS = (
         judges=True,
         figures=("thresholds.json", "decisions.json"),
         order=7,
-        examples=("plant thresholds --target precision=0.9", "plant thresholds --target precision=0.9 --target recall=0.95 --measure test"),
+        examples=(
+            "plant thresholds --target precision=0.9",
+            "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
+        ),
     ),
     whole_recipe(
         name="train",
@@ -519,6 +559,10 @@ SPECS = (
         run="plant_cli.commands.verify:verify",
         help="Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written.",
         writes=False,
-        examples=("plant verify", "plant verify copied-run --no-recompute", "plant verify --format json"),
+        examples=(
+            "plant verify",
+            "plant verify copied-run --no-recompute",
+            "plant verify --format json",
+        ),
     ),
 )

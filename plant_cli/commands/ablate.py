@@ -31,7 +31,11 @@ def run(context: StageContext, options: AblateOptions) -> Result:
     compared = read_json(context.run_path / folder / SIGNIFICANCE, "the comparison")
     given = (compared[key] for key in ("comparisons", "names", "notes"))
     table = make_overview(*given, paper=False, spreads=compared.get("spreads", ()))
-    return Result(tables=[table, done.tables[-1]], data={"comparison": compared, "steps": done.data}, summary=done.summary)
+    return Result(
+        tables=[table, done.tables[-1]],
+        data={"comparison": compared, "steps": done.data},
+        summary=done.summary,
+    )
 
 
 def _read_change(text: str) -> Iterator[str]:
@@ -44,4 +48,6 @@ def _read_change(text: str) -> Iterator[str]:
             expected="a name without a point or `=`, a colon, and values: 'one head: model.decoder.heads=1'",
             todo="write it like that",
         )
-    yield from (f"{NAMED_CHANGES}.{name.strip()}.{value.strip()}" for value in _BETWEEN.split(values))
+    yield from (
+        f"{NAMED_CHANGES}.{name.strip()}.{value.strip()}" for value in _BETWEEN.split(values)
+    )

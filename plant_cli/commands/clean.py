@@ -22,23 +22,38 @@ def clean_run(context: StageContext, options: CleanOptions) -> Result:
     done = "would be freed; nothing was removed" if options.dry_run else "freed"
     table = Table(
         title=str(run.path),
-        columns=[Column(name="file or folder"), Column(name="what it is"), Column(name="size", kind="exact")],
-        rows=[[str(file.relative_to(run.path)), name, show_size(size)] for name, file, size in found],
+        columns=[
+            Column(name="file or folder"),
+            Column(name="what it is"),
+            Column(name="size", kind="exact"),
+        ],
+        rows=[
+            [str(file.relative_to(run.path)), name, show_size(size)] for name, file, size in found
+        ],
         notes=[f"{show_size(total)} {done}"],
     )
-    return Result(tables=[table], summary={"bytes": total, "removed": 0 if options.dry_run else len(found)})
+    return Result(
+        tables=[table], summary={"bytes": total, "removed": 0 if options.dry_run else len(found)}
+    )
 
 
 def _find_spent(run: Run) -> Iterator[tuple[str, Path]]:
     """What each file or folder is, and where; nothing within another one."""
     if (run.path / CACHE).exists():
-        yield "tokens and hidden states, computed again when a training needs them", run.path / CACHE
+        yield (
+            "tokens and hidden states, computed again when a training needs them",
+            run.path / CACHE,
+        )
     for folder in run.stages():
         if folder.is_done() and (folder.path / CHECKPOINTS_FOLDER).exists():
             yield "checkpoints of a finished stage", folder.path / CHECKPOINTS_FOLDER
         if folder.failed_path.exists():
             yield "a failed attempt to replace a stage", folder.failed_path
-        yield from (("a half-written file", file) for file in sorted(folder.path.iterdir()) if TEMPORARY.fullmatch(file.name))
+        yield from (
+            ("a half-written file", file)
+            for file in sorted(folder.path.iterdir())
+            if TEMPORARY.fullmatch(file.name)
+        )
 
 
 def _measure(path: Path) -> int:

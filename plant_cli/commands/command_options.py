@@ -7,10 +7,25 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from plant_cli.api import Choice, Options, SplitName, UsageError, choice, exclusive_options, option, refuse_repeated
+from plant_cli.api import (
+    Choice,
+    Options,
+    SplitName,
+    UsageError,
+    choice,
+    exclusive_options,
+    option,
+    refuse_repeated,
+)
 from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data.shares import Shard
-from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST_RESAMPLES, ScoringOptions, parse_gates, refuse_too_few
+from plant_cli.evaluation.results import (
+    DEFAULT_METRICS,
+    FEWEST_RESAMPLES,
+    ScoringOptions,
+    parse_gates,
+    refuse_too_few,
+)
 from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
@@ -30,16 +45,25 @@ def _require_share(text: str | None) -> str | None:
 class OutputOptions(Options):
     """Where a corpus is written."""
 
-    output: str = option(help="A table (.parquet, .jsonl, .csv, .tsv) with splits, or a folder.", short="-O", min_length=1, value="FILE")
+    output: str = option(
+        help="A table (.parquet, .jsonl, .csv, .tsv) with splits, or a folder.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
 
 
 class MakeOptions(OutputOptions):
     """Which generator runs, and how large its corpus is."""
 
     dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
-    documents: int | None = everyday(None, "Documents to generate (default: the generator's).", ge=1)
+    documents: int | None = everyday(
+        None, "Documents to generate (default: the generator's).", ge=1
+    )
     labels: int | None = everyday(None, "Labels to generate (default: the generator's).", ge=1)
-    seed: int | None = everyday(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
+    seed: int | None = everyday(
+        None, "Equal seeds give equal corpora (default: the generator's).", ge=0
+    )
 
 
 class SplitOptions(OutputOptions):
@@ -54,10 +78,23 @@ class ConvertOptions(Options):
     """Which corpus, and where it is written."""
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
-    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
-    to: str | None = everyday(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
-    compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
-    shard: str | None = option(None, "Only this share of the documents, such as 2/4; all together make OUTPUT.", pattern=SHARE_PATTERN)
+    output: str = option(
+        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.",
+        argument=True,
+        min_length=1,
+    )
+    to: str | None = everyday(
+        None,
+        "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).",
+    )
+    compression: Literal["none", "gz", "zst"] = option(
+        "none", "How text files of the format are compressed."
+    )
+    shard: str | None = option(
+        None,
+        "Only this share of the documents, such as 2/4; all together make OUTPUT.",
+        pattern=SHARE_PATTERN,
+    )
 
     _is_a_share = field_validator("shard")(_require_share)
 
@@ -65,15 +102,29 @@ class ConvertOptions(Options):
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 
-    fail_on_warning: bool = everyday(False, "Exit with code 4 also if there is only a warning; see also --strict.")
-    backbone: Choice | None = choice("backbone", None, "Compare the texts with what it reads: language and length.", level="everyday")
-    fix: str | None = everyday(None, "Write a cleaned copy; FIX.changes.tsv lists every change.", min_length=1, value="FILE")
+    fail_on_warning: bool = everyday(
+        False, "Exit with code 4 also if there is only a warning; see also --strict."
+    )
+    backbone: Choice | None = choice(
+        "backbone",
+        None,
+        "Compare the texts with what it reads: language and length.",
+        level="everyday",
+    )
+    fix: str | None = everyday(
+        None,
+        "Write a cleaned copy; FIX.changes.tsv lists every change.",
+        min_length=1,
+        value="FILE",
+    )
 
 
 class DriftOptions(Options):
     """Which corpora are compared, and how much is shown."""
 
-    before: str = option(help="The earlier corpus; for example, the one that a model was trained on.", argument=True)
+    before: str = option(
+        help="The earlier corpus; for example, the one that a model was trained on.", argument=True
+    )
     after: str = option(help="The later corpus.", argument=True)
     limit: int = everyday(10, "Rows of each table.", short="-l", ge=1)
 
@@ -81,7 +132,9 @@ class DriftOptions(Options):
 class InfoOptions(Options):
     """Which corpus."""
 
-    name: str | None = everyday(None, "A named corpus, such as eurlex-4k (default: list them).", argument=True)
+    name: str | None = everyday(
+        None, "A named corpus, such as eurlex-4k (default: list them).", argument=True
+    )
     path: str | None = everyday(None, "A download of it, to be counted.", argument=True, path=True)
 
 
@@ -98,25 +151,41 @@ class DiffOptions(Options):
         max_length=2,
     )
     split: SplitName = everyday("test", "The split to compare on.")
-    k: int | None = option(None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1)
+    k: int | None = option(
+        None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1
+    )
     threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
-    label_order: str | None = option(None, "For files that number their labels: a file with a label a line, from 0.", path=True)
+    label_order: str | None = option(
+        None, "For files that number their labels: a file with a label a line, from 0.", path=True
+    )
     limit: int = everyday(10, "Documents and labels shown at either end; the files hold all.", ge=1)
 
 
 class EvalOptions(ScoringOptions):
     """Options of `eval`."""
 
-    require: list[str] = everyday([], "Fail unless this holds, such as 'P@5>=0.6' (repeatable; exit code 7).")
+    require: list[str] = everyday(
+        [], "Fail unless this holds, such as 'P@5>=0.6' (repeatable; exit code 7)."
+    )
     predictions: str | None = everyday(
         None,
         "Evaluate another tool's predictions: a table with doc_id, label(s), score(s), or with a column for each label or rank; Annif's "
         "JSON or folder; XMLRepository sparse text; npz; npy; label:score text; a TREC run.",
         path=True,
     )
-    threshold: float | None = option(None, "Assign labels that score at least this (default: as tuned; 0.5 for another tool).")
-    thresholds: str | None = option(None, "Assign labels by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
-    explained: int = option(50, "Documents with gold spans, drawn at random, whose marked words are compared with these; 0: none.", ge=0)
+    threshold: float | None = option(
+        None, "Assign labels that score at least this (default: as tuned; 0.5 for another tool)."
+    )
+    thresholds: str | None = option(
+        None,
+        "Assign labels by thresholds of `plant thresholds`: folder, tag, or file.",
+        path="or name",
+    )
+    explained: int = option(
+        50,
+        "Documents with gold spans, drawn at random, whose marked words are compared with these; 0: none.",
+        ge=0,
+    )
 
     def check_values(self) -> None:
         """See `Options.check_values`."""
@@ -128,10 +197,19 @@ class EvalOptions(ScoringOptions):
 class ExportOptions(Options):
     """Options of `export`."""
 
-    folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
-    merge: bool = everyday(False, "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.")
-    licence: str | None = option(None, "Licence of the model for its card, such as apache-2.0 (default: none is named).")
-    onnx: Literal["fp32", "int8"] | None = option(None, "Also write an encoder and its decoder as ONNX graphs (extra onnx).")
+    folder: str = option(
+        help="The folder to write; made if it does not exist.", argument=True, min_length=1
+    )
+    merge: bool = everyday(
+        False,
+        "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.",
+    )
+    licence: str | None = option(
+        None, "Licence of the model for its card, such as apache-2.0 (default: none is named)."
+    )
+    onnx: Literal["fp32", "int8"] | None = option(
+        None, "Also write an encoder and its decoder as ONNX graphs (extra onnx)."
+    )
 
 
 class MigOptions(Options):
@@ -139,13 +217,20 @@ class MigOptions(Options):
 
     k: int = everyday(1000, "Words kept for each label, at most.", ge=1)
     min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
-    sign: Literal["positive", "any"] = option("positive", "Which words count: those more often with the label, or any that tell of it.")
+    sign: Literal["positive", "any"] = option(
+        "positive", "Which words count: those more often with the label, or any that tell of it."
+    )
     norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
         "label-max",
         "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
         "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
     )
-    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
+    signal: Choice = choice(
+        "signal",
+        "mig",
+        "The signal that measures how strongly a word indicates a label.",
+        was="score",
+    )
     label_text_weight: float = option(
         0.0,
         "Relevance added to the words of a label's title; the rarest word gets most. Words below --min-df count, too. 0: none. "
@@ -153,18 +238,35 @@ class MigOptions(Options):
         ge=0,
         le=1,
     )
-    allow_leakage: bool = option(False, "Count validation and test documents as well, as the authors' code does: figures are too good.")
-    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
-    jobs: int | None = option(None, "Threads that count (default: --threads, else all cores).", ge=1)
-    shard: str | None = option(None, "Only count, and only this share of train, such as 2/4; see --merge.", pattern=SHARE_PATTERN)
-    merge: tuple[str, ...] = option((), "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).", path=True)
+    allow_leakage: bool = option(
+        False,
+        "Count validation and test documents as well, as the authors' code does: figures are too good.",
+    )
+    memory: str = option(
+        "2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN
+    )
+    jobs: int | None = option(
+        None, "Threads that count (default: --threads, else all cores).", ge=1
+    )
+    shard: str | None = option(
+        None,
+        "Only count, and only this share of train, such as 2/4; see --merge.",
+        pattern=SHARE_PATTERN,
+    )
+    merge: tuple[str, ...] = option(
+        (),
+        "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).",
+        path=True,
+    )
 
     _is_a_share = field_validator("shard")(_require_share)
 
     @model_validator(mode="after")
     def _jaccard_is_for_mig(self) -> MigOptions:
         if self.norm == "jaccard" and self.signal.name != "mig":
-            raise ValueError(f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}")
+            raise ValueError(
+                f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -172,14 +274,19 @@ class MigOptions(Options):
         if self.shard is not None and self.merge:
             raise ValueError("a shard is either counted (--shard) or merged (--merge)")
         if self.allow_leakage and (self.shard is not None or self.merge):
-            raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
+            raise ValueError(
+                "shards are of train alone: --allow-leakage needs to count all documents at once"
+            )
         return self
 
 
 class MigShowOptions(Options):
     """Options of `mig show`."""
 
-    label: str = option(help="Id or title of a label, or a part of one; put -- before one that begins with a dash.", argument=True)
+    label: str = option(
+        help="Id or title of a label, or a part of one; put -- before one that begins with a dash.",
+        argument=True,
+    )
     limit: int = everyday(20, "Words shown.", ge=1)
 
 
@@ -187,27 +294,55 @@ class RunOptions(Options):
     """Which recipe, and with how many seeds."""
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
-    jobs: int = everyday(1, "Stages at work at once: each in a process, with its share of the cores; one card serves several.", ge=1)
-    smoke: bool = everyday(False, "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.")
+    seeds: int = everyday(
+        1,
+        "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.",
+        ge=1,
+    )
+    jobs: int = everyday(
+        1,
+        "Stages at work at once: each in a process, with its share of the cores; one card serves several.",
+        ge=1,
+    )
+    smoke: bool = everyday(
+        False,
+        "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.",
+    )
 
 
 class AblateOptions(RunOptions):
     """Options of `plant ablate`."""
 
-    change: list[str] = everyday([], "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable).")
+    change: list[str] = everyday(
+        [],
+        "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable).",
+    )
 
 
 class SweepOptions(Options):
     """Options of `plant sweep`."""
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    over: list[str] = everyday(..., "What to try: finetune.rate_head=1e-4,1e-3 (each) or =1e-5..1e-2 (between); repeatable.", min_length=1)
-    trials: int | None = everyday(None, "Trainings at most: values follow from what earlier ones reached. Default: all combinations.", ge=1)
+    over: list[str] = everyday(
+        ...,
+        "What to try: finetune.rate_head=1e-4,1e-3 (each) or =1e-5..1e-2 (between); repeatable.",
+        min_length=1,
+    )
+    trials: int | None = everyday(
+        None,
+        "Trainings at most: values follow from what earlier ones reached. Default: all combinations.",
+        ge=1,
+    )
     metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
     hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
-    jobs: int = everyday(1, "Trials at work at once: each in a process, with its share of the cores; one card serves several.", ge=1)
-    figures: str | None = everyday(None, "Folder for drawings: the figure over each number that was tried, as SVG and PNG.")
+    jobs: int = everyday(
+        1,
+        "Trials at work at once: each in a process, with its share of the cores; one card serves several.",
+        ge=1,
+    )
+    figures: str | None = everyday(
+        None, "Folder for drawings: the figure over each number that was tried, as SVG and PNG."
+    )
 
 
 class CleanOptions(Options):
@@ -219,27 +354,49 @@ class CleanOptions(Options):
 class EditOptions(Options):
     """Options of `mig edit`."""
 
-    label: str | None = everyday(None, "Id or title of a label; put -- before one that begins with a dash.", argument=True)
+    label: str | None = everyday(
+        None, "Id or title of a label; put -- before one that begins with a dash.", argument=True
+    )
     deny: tuple[str, ...] = everyday((), "A word that must not count for the label (repeatable).")
-    allow: tuple[str, ...] = everyday((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
+    allow: tuple[str, ...] = everyday(
+        (), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable)."
+    )
     list: bool = everyday(False, "Show the edits of the label, or of all labels; change nothing.")
-    clear: bool = everyday(False, "Drop the earlier edits of the label, or of all labels (a copy is kept next to the folder).")
+    clear: bool = everyday(
+        False,
+        "Drop the earlier edits of the label, or of all labels (a copy is kept next to the folder).",
+    )
 
 
 class PlanOptions(Options):
     """What to plan."""
 
-    recipe: str | None = everyday(None, "The recipe, a file or a shipped one's name (default: the run as it is).", argument=True)
+    recipe: str | None = everyday(
+        None,
+        "The recipe, a file or a shipped one's name (default: the run as it is).",
+        argument=True,
+    )
 
 
 class PluginNewOptions(Options):
     """Options of `plant plugins new`."""
 
-    kind: Literal["stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist", "scorer", "analyser"] = option(
-        help="The kind of component.", argument=True
-    )
+    kind: Literal[
+        "stage",
+        "backbone",
+        "decoder",
+        "loss",
+        "signal",
+        "dataset",
+        "metric",
+        "shortlist",
+        "scorer",
+        "analyser",
+    ] = option(help="The kind of component.", argument=True)
     name: str = option(help="Its name, such as word-bag.", argument=True)
-    output: str | None = everyday(None, "The folder to write (default: plant-NAME).", short="-O", value="FOLDER")
+    output: str | None = everyday(
+        None, "The folder to write (default: plant-NAME).", short="-O", value="FOLDER"
+    )
 
 
 class PluginShowOptions(Options):
@@ -259,20 +416,49 @@ class PredictOptions(Options):
         argument=True,
         path=True,
     )
-    average: bool = everyday(False, "Average the scores of the named systems, two or more; --tag names the result.")
+    average: bool = everyday(
+        False, "Average the scores of the named systems, two or more; --tag names the result."
+    )
     mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
-    tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
+    tune: Literal["micro-F1", "macro-F1"] = option(
+        "micro-F1", "What the threshold of an average, tuned on validation, maximises."
+    )
     split: Literal["train", "validation", "test"] = everyday("test", "The split to score.")
     top_k: int = everyday(100, "Labels kept of each document.", ge=1, was="limit")
-    micro_batch: int = everyday(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
-    shortlist: Choice | None = choice("shortlist", None, "Score only the labels that this proposes; needs `plant mig` (default: all).")
-    thresholds: str | None = option(None, "Add a column `decisions` by `plant thresholds`: folder, tag, or file.", path="or name")
+    micro_batch: int = everyday(
+        16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch"
+    )
+    shortlist: Choice | None = choice(
+        "shortlist",
+        None,
+        "Score only the labels that this proposes; needs `plant mig` (default: all).",
+    )
+    thresholds: str | None = option(
+        None,
+        "Add a column `decisions` by `plant thresholds`: folder, tag, or file.",
+        path="or name",
+    )
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
-    output: str | None = option(None, "Also write the predictions, as `plant suggest -O`.", short="-O", min_length=1, value="FILE")
+    output: str | None = option(
+        None,
+        "Also write the predictions, as `plant suggest -O`.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
     to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
-    auc: bool = everyday(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.")
-    cache_limit: float = option(8.0, "Disk for the cached hidden states of the split, in GB (frozen backbones only).", ge=0)
-    auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
+    auc: bool = everyday(
+        False,
+        "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.",
+    )
+    cache_limit: float = option(
+        8.0, "Disk for the cached hidden states of the split, in GB (frozen backbones only).", ge=0
+    )
+    auc_disk: str = option(
+        "20GB",
+        "Disk space that these scores, or those of an average, may take, such as 500MB.",
+        pattern=SIZE_PATTERN,
+    )
 
     @property
     def leaves_out(self) -> bool:
@@ -283,10 +469,18 @@ class PredictOptions(Options):
         """See `Options.check_values`."""
         refuse_repeated(self.systems, "system")
         if self.average and self.output is not None:
-            why, todo = "the bands of such a file are those of one model", "leave -O out: the average is in predict-TAG/predictions.parquet"
+            why, todo = (
+                "the bands of such a file are those of one model",
+                "leave -O out: the average is in predict-TAG/predictions.parquet",
+            )
             raise exclusive_options("--output", "--average", why=why, todo=todo)
         if self.to is not None and self.output is None:
-            raise UsageError(f"no file is named for the format {self.to}", where="--to", expected="-O with a file", todo="add -O FILE")
+            raise UsageError(
+                f"no file is named for the format {self.to}",
+                where="--to",
+                expected="-O with a file",
+                todo="add -O FILE",
+            )
         if self.systems and not self.average:
             raise UsageError(
                 "systems are named, but not what to do with them",
@@ -304,13 +498,19 @@ class PredictOptions(Options):
 class QuickstartOptions(Options):
     """Options of `quickstart`."""
 
-    backbone: str | None = everyday(None, "The backbone (default: minilm where its weights are installed, else tiny).")
+    backbone: str | None = everyday(
+        None, "The backbone (default: minilm where its weights are installed, else tiny)."
+    )
 
 
 class TrainOptions(Options):
     """Options of `train`."""
 
-    hours: float | None = everyday(None, "Then train a network for so many hours; it is kept only if it adds (default: none).", gt=0)
+    hours: float | None = everyday(
+        None,
+        "Then train a network for so many hours; it is kept only if it adds (default: none).",
+        gt=0,
+    )
 
 
 class NameOptions(Options):
@@ -322,7 +522,11 @@ class NameOptions(Options):
 class CopyOptions(NameOptions):
     """Which recipe, and where to."""
 
-    file: str | None = everyday(None, "The file to write (default: the recipe's name in the working directory).", argument=True)
+    file: str | None = everyday(
+        None,
+        "The file to write (default: the recipe's name in the working directory).",
+        argument=True,
+    )
 
 
 MOST_DOCUMENTS = 100
@@ -338,15 +542,34 @@ class ReportOptions(Options):
         argument=True,
         path=True,
     )
-    output: str = everyday("report.html", "The page, one HTML file that fetches nothing.", short="-O", min_length=1, value="FILE")
+    output: str = everyday(
+        "report.html",
+        "The page, one HTML file that fetches nothing.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
     figures: str | None = everyday(
-        None, "Also write figures (SVG, PNG) and the main metrics (LaTeX, Markdown).", min_length=1, value="FOLDER"
+        None,
+        "Also write figures (SVG, PNG) and the main metrics (LaTeX, Markdown).",
+        min_length=1,
+        value="FOLDER",
     )
     tables: str | None = option(
-        None, "Where the table of main metrics is written (default: the folder of the figures).", min_length=1, value="FOLDER"
+        None,
+        "Where the table of main metrics is written (default: the folder of the figures).",
+        min_length=1,
+        value="FOLDER",
     )
-    documents: int = everyday(10, "Documents shown with their evidence, by the model. 0: no text on the page.", ge=0, le=MOST_DOCUMENTS)
-    paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
+    documents: int = everyday(
+        10,
+        "Documents shown with their evidence, by the model. 0: no text on the page.",
+        ge=0,
+        le=MOST_DOCUMENTS,
+    )
+    paper: bool = option(
+        False, "Mark the differences that `plant significance` recorded by the published rule."
+    )
 
 
 class SignificanceOptions(ScoringOptions):
@@ -360,18 +583,37 @@ class SignificanceOptions(ScoringOptions):
         path=True,
         min_length=1,
     )
-    metric: list[str] = everyday([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
+    metric: list[str] = everyday(
+        [], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m"
+    )
     bootstrap: int = everyday(1000, "Resamples for the intervals of the differences.", ge=1)
-    permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    require: list[str] = everyday([], "Fail unless A is better: 'p<0.05', 'p[P@5]<0.05', 'difference[P@5]>=0.01' (repeatable; code 7).")
-    names: list[str] = option([], "How the systems are called in tables, in their order (repeatable). Default: their folders.")
-    details: bool = everyday(False, "Show each comparison with p and intervals, too: of three or more systems one table is shown.")
+    permutations: int = option(
+        10000,
+        "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).",
+        ge=1,
+    )
+    require: list[str] = everyday(
+        [],
+        "Fail unless A is better: 'p<0.05', 'p[P@5]<0.05', 'difference[P@5]>=0.01' (repeatable; code 7).",
+    )
+    names: list[str] = option(
+        [],
+        "How the systems are called in tables, in their order (repeatable). Default: their folders.",
+    )
+    details: bool = everyday(
+        False,
+        "Show each comparison with p and intervals, too: of three or more systems one table is shown.",
+    )
     paper: bool = everyday(
         False,
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
         "replicates for F1 and AUC (there p shrinks with their number).",
     )
-    seeds: int | None = everyday(None, "Compare means over so many seeds of `plant run --seeds`. One system: only its spread.", ge=2)
+    seeds: int | None = everyday(
+        None,
+        "Compare means over so many seeds of `plant run --seeds`. One system: only its spread.",
+        ge=2,
+    )
 
     @model_validator(mode="after")
     def _one_system_has_only_a_spread(self) -> SignificanceOptions:
@@ -398,19 +640,44 @@ class SignificanceOptions(ScoringOptions):
 class ServeOptions(Options):
     """Options of `serve`."""
 
-    runs: list[str] = everyday([], "Run folders whose models are served (default: that of --run).", argument=True, path=True)
-    host: str = everyday("127.0.0.1", "The address to listen at; the default is reached from this machine alone.", value="ADDRESS")
+    runs: list[str] = everyday(
+        [],
+        "Run folders whose models are served (default: that of --run).",
+        argument=True,
+        path=True,
+    )
+    host: str = everyday(
+        "127.0.0.1",
+        "The address to listen at; the default is reached from this machine alone.",
+        value="ADDRESS",
+    )
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
     token: str | None = everyday(
-        None, "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.", min_length=8
+        None,
+        "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.",
+        min_length=8,
     )
     open: bool = option(False, "Let other machines ask without a token.")
-    feedback: str | None = everyday(None, "Append decisions to this file: what people accept and reject.", min_length=1, value="FILE")
-    watch: bool = everyday(False, "Load a model anew once its run was trained again. The signal HUP does it at once.")
+    feedback: str | None = everyday(
+        None,
+        "Append decisions to this file: what people accept and reject.",
+        min_length=1,
+        value="FILE",
+    )
+    watch: bool = everyday(
+        False, "Load a model anew once its run was trained again. The signal HUP does it at once."
+    )
     max_bytes: str = option("2MB", "The longest request, such as 500KB.", pattern=SIZE_PATTERN)
     timeout: float = option(30.0, "Seconds that a request may take.", gt=0, le=3600)
-    concurrency: int = option(100, "Requests that may wait at once; more are told to come again (503).", ge=1)
-    batch_wait: float = option(0.0, "Milliseconds that a text waits for others, so that they are scored together.", ge=0, le=1000)
+    concurrency: int = option(
+        100, "Requests that may wait at once; more are told to come again (503).", ge=1
+    )
+    batch_wait: float = option(
+        0.0,
+        "Milliseconds that a text waits for others, so that they are scored together.",
+        ge=0,
+        le=1000,
+    )
 
 
 LABELS_SUGGESTED, LABELS_ASSIGNED = 10, 100  # labels of a text that are looked at
@@ -436,13 +703,33 @@ class SuggestOptions(Options):
     recursive: bool = option(False, "Also read the folders in a folder of texts.")
     threshold: float = option(0.0, "Only labels with at least this probability.", ge=0, le=1)
     lines: bool = option(False, "Each line of a .txt file or of standard input is a text.")
-    thresholds: str | None = everyday(None, "Choose bands by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
-    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
+    thresholds: str | None = everyday(
+        None,
+        "Choose bands by thresholds of `plant thresholds`: folder, tag, or file.",
+        path="or name",
+    )
+    micro_batch: int = option(
+        16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch"
+    )
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
-    why: bool = everyday(False, "Say why each label is suggested: what the network and each scorer add, and by which words.")
-    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
-    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
-    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+    why: bool = everyday(
+        False,
+        "Say why each label is suggested: what the network and each scorer add, and by which words.",
+    )
+    text_column: str | None = option(
+        None,
+        "The column that holds the texts, or several (default: as in the run's corpus).",
+        value="COLUMN",
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).",
+    )
+    id_column: str | None = option(
+        None,
+        "The column that holds the ids of the texts (default: as in the run's corpus).",
+        value="COLUMN",
+    )
     output: str | None = everyday(
         None,
         "Write the suggestions to this table. .csv and .tsv have a row for each suggestion (doc_id, rank, label, "
@@ -466,30 +753,74 @@ class ExplainOptions(Options):
 
     path: str | None = everyday(None, "Texts to explain: as for `plant suggest`.", argument=True)
     text: str | None = everyday(None, "One text to explain, instead of a table.")
-    document: str | None = everyday(None, "The id of one text of the table; without a table, of the run's corpus.", value="ID")
-    label: tuple[str, ...] = everyday((), "A label to explain, suggested or not: its id or title, or a file of them (repeatable).")
-    top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1, was="limit")
-    html: str | None = everyday(None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE")
+    document: str | None = everyday(
+        None, "The id of one text of the table; without a table, of the run's corpus.", value="ID"
+    )
+    label: tuple[str, ...] = everyday(
+        (), "A label to explain, suggested or not: its id or title, or a file of them (repeatable)."
+    )
+    top_k: int = everyday(
+        5,
+        "Labels explained of each text where none is named: those that are suggested first.",
+        ge=1,
+        was="limit",
+    )
+    html: str | None = everyday(
+        None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE"
+    )
     measure: SplitName | None = option(
         None,
         "Measure instead, on this split, how much scores of gold labels rest on the marked words and how well these agree with gold spans; "
         "beside them the best words by attention, gradient, relevance and each scorer.",
     )
-    scored: int = option(200, "Documents, drawn at random, that --measure scores without the words and with them alone.", ge=1)
-    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
-    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
-    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+    scored: int = option(
+        200,
+        "Documents, drawn at random, that --measure scores without the words and with them alone.",
+        ge=1,
+    )
+    text_column: str | None = option(
+        None,
+        "The column that holds the texts, or several (default: as in the run's corpus).",
+        value="COLUMN",
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).",
+    )
+    id_column: str | None = option(
+        None,
+        "The column that holds the ids of the texts (default: as in the run's corpus).",
+        value="COLUMN",
+    )
 
 
 class LabelsDiffOptions(Options):
     """Options of `labels diff`."""
 
     path: str = option(help="The run with the model.", argument=True, path=True)
-    vocabulary: str = option(help="The new edition: a table, SKOS, or a classification such as ICD.", argument=True, path=True)
-    output: str = everyday("label-edits.csv", "The table of edits, to look at and change.", short="-O", min_length=1, value="FILE")
-    mapping: str | None = everyday(None, "What replaces what: a table with the columns old and new.", path=True)
-    old: str | None = everyday(None, "The earlier edition: its labels are not new, even if no document has them.", path=True)
-    language: str | None = option(None, "Language of the titles, such as de (default: as in the run's corpus).")
+    vocabulary: str = option(
+        help="The new edition: a table, SKOS, or a classification such as ICD.",
+        argument=True,
+        path=True,
+    )
+    output: str = everyday(
+        "label-edits.csv",
+        "The table of edits, to look at and change.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
+    mapping: str | None = everyday(
+        None, "What replaces what: a table with the columns old and new.", path=True
+    )
+    old: str | None = everyday(
+        None,
+        "The earlier edition: its labels are not new, even if no document has them.",
+        path=True,
+    )
+    language: str | None = option(
+        None, "Language of the titles, such as de (default: as in the run's corpus)."
+    )
 
 
 class LabelsApplyOptions(Options):
@@ -501,38 +832,87 @@ class LabelsApplyOptions(Options):
         argument=True,
         path=True,
     )
-    train: bool = everyday(False, "Train the network again, with all labels (default: it stays as it is, and new labels get rows).")
+    train: bool = everyday(
+        False,
+        "Train the network again, with all labels (default: it stays as it is, and new labels get rows).",
+    )
 
 
 class ReviewExportOptions(Options):
     """Options of `review export`."""
 
-    path: str | None = everyday(None, "Texts, as for `plant suggest` (default: a split of the run).", argument=True)
-    output: str = everyday("review.xlsx", "The sheet: .xlsx, .csv, .tsv; .jsonl has whole texts.", short="-O", min_length=1, value="FILE")
+    path: str | None = everyday(
+        None, "Texts, as for `plant suggest` (default: a split of the run).", argument=True
+    )
+    output: str = everyday(
+        "review.xlsx",
+        "The sheet: .xlsx, .csv, .tsv; .jsonl has whole texts.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
     split: SplitName = everyday("test", "The split to review, without PATH.")
     others: int = everyday(5, "Labels of the band `reject` shown of each text.", ge=0)
     top_k: int = option(30, "Labels of each text that are looked at.", ge=1)
-    thresholds: str | None = option(None, "Choose the bands by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
-    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
-    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+    thresholds: str | None = option(
+        None,
+        "Choose the bands by thresholds of `plant thresholds`: folder, tag, or file.",
+        path="or name",
+    )
+    text_column: str | None = option(
+        None,
+        "The column that holds the texts, or several (default: as in the run's corpus).",
+        value="COLUMN",
+    )
+    id_column: str | None = option(
+        None,
+        "The column that holds the ids of the texts (default: as in the run's corpus).",
+        value="COLUMN",
+    )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
 
 
 class ReviewImportOptions(Options):
     """Options of `review import`."""
 
-    sheets: list[str] = option(..., "Reviewed sheets, and feedback of `plant serve` (.jsonl).", argument=True, path=True, min_length=1)
-    output: str = everyday("corrected.jsonl", "The records: doc_id, text, labels, reviewer, time.", short="-O", min_length=1, value="FILE")
-    texts: str | None = everyday(None, "The texts of rows that do not have their whole text (default: the run's corpus).", path=True)
+    sheets: list[str] = option(
+        ...,
+        "Reviewed sheets, and feedback of `plant serve` (.jsonl).",
+        argument=True,
+        path=True,
+        min_length=1,
+    )
+    output: str = everyday(
+        "corrected.jsonl",
+        "The records: doc_id, text, labels, reviewer, time.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
+    texts: str | None = everyday(
+        None,
+        "The texts of rows that do not have their whole text (default: the run's corpus).",
+        path=True,
+    )
     into: str | None = everyday(
         None,
         "A table of your corpus: -O is then this table with the corrected labels in it, its other columns as they are, and a row more for "
         "each document that it does not have.",
         path=True,
     )
-    undecided: Literal["drop", "keep"] = everyday("drop", "Assigned labels without a decision: left out, or taken as accepted.")
-    text_column: str | None = option(None, "The column of texts of --texts and --into (default: as in the run's corpus).", value="COLUMN")
-    id_column: str | None = option(None, "The column of ids of --texts and --into (default: as in the run's corpus).", value="COLUMN")
+    undecided: Literal["drop", "keep"] = everyday(
+        "drop", "Assigned labels without a decision: left out, or taken as accepted."
+    )
+    text_column: str | None = option(
+        None,
+        "The column of texts of --texts and --into (default: as in the run's corpus).",
+        value="COLUMN",
+    )
+    id_column: str | None = option(
+        None,
+        "The column of ids of --texts and --into (default: as in the run's corpus).",
+        value="COLUMN",
+    )
 
 
 class ThresholdOptions(Options):
@@ -546,12 +926,26 @@ class ThresholdOptions(Options):
         path="or name",
     )
     target: list[str] = everyday(
-        [], f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and reviewed labels."
+        [],
+        f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and reviewed labels.",
     )
-    review: float = everyday(0.1, "Lowest probability of a label to review; unused with targets of precision and recall.", ge=0, le=1)
-    measure: SplitName | None = everyday(None, "Also measure on this split (such as test); nothing is chosen by it.")
-    measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
-    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.", ge=0)
+    review: float = everyday(
+        0.1,
+        "Lowest probability of a label to review; unused with targets of precision and recall.",
+        ge=0,
+        le=1,
+    )
+    measure: SplitName | None = everyday(
+        None, "Also measure on this split (such as test); nothing is chosen by it."
+    )
+    measure_predictions: str | None = option(
+        None, "A file with the predictions of that split, for a system that is a file.", path=True
+    )
+    bootstrap: int = option(
+        1000,
+        f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.",
+        ge=0,
+    )
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
 
     _are_enough = field_validator("bootstrap")(refuse_too_few)
@@ -571,5 +965,9 @@ class ThresholdOptions(Options):
 class VerifyOptions(Options):
     """Options of `verify`."""
 
-    folder: str | None = everyday(None, "The run folder (default: that of --run).", argument=True, path=True)
-    recompute: bool = everyday(True, "Compute all figures again from the predictions; compare them with the recorded ones.")
+    folder: str | None = everyday(
+        None, "The run folder (default: that of --run).", argument=True, path=True
+    )
+    recompute: bool = everyday(
+        True, "Compute all figures again from the predictions; compare them with the recorded ones."
+    )

@@ -25,7 +25,12 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.command_options import ConvertOptions, InfoOptions, MakeOptions, SplitOptions
+from plant_cli.commands.command_options import (
+    ConvertOptions,
+    InfoOptions,
+    MakeOptions,
+    SplitOptions,
+)
 from plant_cli.data.documents import (
     count_documents,
     find_splits,
@@ -48,7 +53,10 @@ NAMED_FILES = 10  # files that are named when they are written
 
 def make(context: StageContext, options: MakeOptions) -> Result:
     """Generate a corpus; labels and gold evidence go to files next to it (data.labels.parquet, data.evidence.parquet)."""
-    generator = Choice(name=options.dataset, options=options.model_dump(include={"documents", "labels", "seed"}, exclude_none=True))
+    generator = Choice(
+        name=options.dataset,
+        options=options.model_dump(include={"documents", "labels", "seed"}, exclude_none=True),
+    )
     dataset = _load(context, DataSection(dataset=generator))
     parts = {name: tidy(frame) for name, frame in read_frames(dataset).items()}
     return _write(context, dataset, parts, options.output)
@@ -75,8 +83,15 @@ def stats(context: StageContext, _options: NoOptions) -> Result:
     )
     bins = Table(
         title="Labels by training documents",
-        columns=[Column(name="training documents"), Column(name="labels", kind="count"), Column(name="share", kind="points")],
-        rows=[(name, count, count / max(described.labels, 1)) for name, count in described.bins.items()],
+        columns=[
+            Column(name="training documents"),
+            Column(name="labels", kind="count"),
+            Column(name="share", kind="points"),
+        ],
+        rows=[
+            (name, count, count / max(described.labels, 1))
+            for name, count in described.bins.items()
+        ],
     )
     return Result(tables=[splits, bins], data=asdict(described))
 
@@ -90,8 +105,15 @@ def split(context: StageContext, options: SplitOptions) -> Result:
             expected="shares whose sum is below 1",
             todo="lower one of them",
         )
-    dataset = _load(context, context.data.model_copy(update={"group_column": None}))  # the groups are read with the documents, below
-    parts = split_again(dataset, context.data, {"test": options.test, "validation": options.validation}, options.seed)
+    dataset = _load(
+        context, context.data.model_copy(update={"group_column": None})
+    )  # the groups are read with the documents, below
+    parts = split_again(
+        dataset,
+        context.data,
+        {"test": options.test, "validation": options.validation},
+        options.seed,
+    )
     return _write(context, dataset, parts, options.output)
 
 
@@ -113,10 +135,15 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
         return _write(context, dataset, _stream(context, dataset, shard), options.output, shard)
     suffix = "" if options.compression == "none" else f".{options.compression}"
     tidied = tidy_dataset(dataset)
-    written, remarks = write_format(tidied, writer, Path(options.output), suffix=suffix, force=context.force)
+    written, remarks = write_format(
+        tidied, writer, Path(options.output), suffix=suffix, force=context.force
+    )
     for remark in remarks:
         context.reporter.warn(remark)
-    labels = {name: frame.select(pl.col("labels").list.len()).collect().to_series() for name, frame in tidied.splits.items()}
+    labels = {
+        name: frame.select(pl.col("labels").list.len()).collect().to_series()
+        for name, frame in tidied.splits.items()
+    }
     counts = {name: [len(lengths), int(lengths.sum())] for name, lengths in labels.items()}
     return _describe_output(context, counts, written, options.output)
 
@@ -125,7 +152,9 @@ def _load(context: StageContext, data: DataSection) -> Dataset:
     return load_dataset(context, data, tell=context.reporter.warn)
 
 
-def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dict[SplitName, Iterator[pl.DataFrame]]:
+def _stream(
+    context: StageContext, dataset: Dataset, shard: Shard | None
+) -> dict[SplitName, Iterator[pl.DataFrame]]:
     """Tidy batches of each split, or of a share of it, with progress."""
 
     def read(name: SplitName) -> Iterator[pl.DataFrame]:
@@ -139,7 +168,9 @@ def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dic
     return {name: read(name) for name in find_splits(dataset)}
 
 
-def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, shard: Shard | None = None) -> Result:
+def _write(
+    context: StageContext, dataset: Dataset, parts: Parts, output: str, shard: Shard | None = None
+) -> Result:
     counts = {name: [0, 0] for name in parts}
 
     def count(name: SplitName, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -148,37 +179,68 @@ def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, s
             counts[name][1] += int(batch["labels"].list.len().sum())
             yield batch
 
-    counted = {name: count(name, [part] if isinstance(part, pl.DataFrame) else part) for name, part in parts.items()}
+    counted = {
+        name: count(name, [part] if isinstance(part, pl.DataFrame) else part)
+        for name, part in parts.items()
+    }
     written = write_corpus(counted, dataset, Path(output), force=context.force, shard=shard)
     others = (
-        None if shard is None or shard.of == 1 else f"the same with --shard i/{shard.of} for the other shares; {output} is then one corpus"
+        None
+        if shard is None or shard.of == 1
+        else f"the same with --shard i/{shard.of} for the other shares; {output} is then one corpus"
     )
     return _describe_output(context, counts, written, output, next_step=others)
 
 
 def _describe_output(
-    context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str, next_step: str | None = None
+    context: StageContext,
+    counts: Mapping[SplitName, Sequence[int]],
+    written: list[Path],
+    output: str,
+    next_step: str | None = None,
 ) -> Result:
     """Documents and assignments of each split, and where they were written."""
     for path in written[:NAMED_FILES]:
         context.reporter.note(f"wrote {path}")
     if len(written) > NAMED_FILES:
         context.reporter.note(f"wrote {len(written) - NAMED_FILES:,} more files")
-    columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
+    columns = [
+        Column(name="split"),
+        Column(name="documents", kind="count"),
+        Column(name="assignments", kind="count"),
+    ]
     return Result(
-        tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],
-        data={"written": [str(path) for path in written], "documents": {name: figures[0] for name, figures in counts.items()}},
-        next_step=next_step or f"plant mig {shlex.quote(output)} finds the words that indicate each label",
+        tables=[
+            Table(
+                title=output,
+                columns=columns,
+                rows=[(name, *figures) for name, figures in counts.items()],
+            )
+        ],
+        data={
+            "written": [str(path) for path in written],
+            "documents": {name: figures[0] for name, figures in counts.items()},
+        },
+        next_step=next_step
+        or f"plant mig {shlex.quote(output)} finds the words that indicate each label",
     )
 
 
 def info(context: StageContext, options: InfoOptions) -> Result:
     """Show what is known of a corpus; with a path also count the download."""
-    known = {spec.name: spec.card for spec in context.components(DatasetSpec) if spec.card is not None}
+    known = {
+        spec.name: spec.card for spec in context.components(DatasetSpec) if spec.card is not None
+    }
     if options.name is None:
-        rows = [(name, card.title.partition(": ")[2] or card.title, card.licence) for name, card in known.items()]
+        rows = [
+            (name, card.title.partition(": ")[2] or card.title, card.licence)
+            for name, card in known.items()
+        ]
         columns = [Column(name="name"), Column(name="what"), Column(name="licence")]
-        return Result(tables=[Table(title="Named corpora", columns=columns, rows=rows)], data={n: asdict(c) for n, c in known.items()})
+        return Result(
+            tables=[Table(title="Named corpora", columns=columns, rows=rows)],
+            data={n: asdict(c) for n, c in known.items()},
+        )
     spec, _ = context.component(DatasetSpec, Choice(name=options.name))
     if spec.card is None:
         raise UsageError(
@@ -204,12 +266,20 @@ def _describe(name: str, card: DatasetCard) -> Table:
 
 def _compare(card: DatasetCard, counts: Mapping[str, int] | None) -> list[Table]:
     """Expected counts of each version, and the counts of the download below them."""
-    versions = [(name, expected) for name, expected in card.variants.items()] + ([] if counts is None else [("your download", counts)])
+    versions = [(name, expected) for name, expected in card.variants.items()] + (
+        [] if counts is None else [("your download", counts)]
+    )
     if not versions:
         return []
-    further = [name for name in ("documents", "label names") if any(name in counts for _, counts in versions)]
+    further = [
+        name
+        for name in ("documents", "label names")
+        if any(name in counts for _, counts in versions)
+    ]
     names = ["train", "validation", "test", "labels", *further]
-    rows: list[tuple[Any, ...]] = [(name, *(counts.get(column) for column in names)) for name, counts in versions]
+    rows: list[tuple[Any, ...]] = [
+        (name, *(counts.get(column) for column in names)) for name, counts in versions
+    ]
     columns = [Column(name="version"), *(Column(name=name, kind="count") for name in names)]
     return [Table(title="Documents and labels", columns=columns, rows=rows)]
 

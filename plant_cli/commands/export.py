@@ -29,9 +29,23 @@ from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
-from plant_cli.network.onnx_graphs import BEST_COMPARED, describe_windows, measure_graphs, quantise_graphs, require_onnx, write_graphs
+from plant_cli.network.onnx_graphs import (
+    BEST_COMPARED,
+    describe_windows,
+    measure_graphs,
+    quantise_graphs,
+    require_onnx,
+    write_graphs,
+)
 from plant_cli.report.model_card import write_model_card
-from plant_cli.runs.folder import CHECKPOINTS_FOLDER, HEADER_NAME, VALIDATION_FILE, Run, StageFolder, current_time
+from plant_cli.runs.folder import (
+    CHECKPOINTS_FOLDER,
+    HEADER_NAME,
+    VALIDATION_FILE,
+    Run,
+    StageFolder,
+    current_time,
+)
 from plant_cli.runs.recipes import dump_yaml
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
@@ -64,63 +78,124 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     written: dict[str, Any] = {}
     graphs: dict[str, Any] = {}
     with replacing_folder(target) as folder:
-        _copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
+        _copy_model(
+            context.run_path,
+            {"finetune": source, **({} if relevance is None else {"mig": relevance})},
+            folder,
+        )
         if network is not None:
-            graphs = {} if options.onnx is None else _write_graphs(network, folder / GRAPHS, corpus, context.reporter, options.onnx)
-            written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
+            graphs = (
+                {}
+                if options.onnx is None
+                else _write_graphs(network, folder / GRAPHS, corpus, context.reporter, options.onnx)
+            )
+            written = dict(
+                cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge)
+            )
         elif combination is not None and combination.scorers is not None:
             _add_reader(folder, combination.scorers, context.reporter)
-        write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title, "documents": n} for label, title, n in labels])
+        write_json(
+            folder / EXPORTED_LABELS_FILE,
+            [{"label": label, "title": title, "documents": n} for label, title, n in labels],
+        )
         fused = None if combination is None else combination.scorers
-        parts = [*(["a network"] if network else []), *(one.name for one in (fused.scorers if fused else ()))]
+        parts = [
+            *(["a network"] if network else []),
+            *(one.name for one in (fused.scorers if fused else ())),
+        ]
         base = None if Path(str(written.get("base_model"))).exists() else written.get("base_model")
         card = write_model_card(
-            context.run_path, source, target.name, parts=parts, base=base, licence=options.licence, reader=(folder / READER_FILE).exists()
+            context.run_path,
+            source,
+            target.name,
+            parts=parts,
+            base=base,
+            licence=options.licence,
+            reader=(folder / READER_FILE).exists(),
         )
         (folder / MODEL_CARD).write_text(card, "utf-8")
-        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        files = {
+            str(path.relative_to(folder)): path
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
         write_json(folder / CARD, {**_card(network, corpus, written), **graphs, "files": hashes})
         context.confirm_inputs()
-    if network is not None and not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
+    if (
+        network is not None
+        and not written.get("merged")
+        and Path(str(written.get("base_model"))).is_dir()
+    ):
         context.reporter.warn(
             f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
         )
     columns = [Column(name="file"), Column(name="bytes", kind="count")]
-    table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
+    table = Table(
+        title=f"Exported to {target}",
+        columns=columns,
+        rows=list(sizes.items()),
+        notes=[f"{CARD} says what each is"],
+    )
     next_step = f"plant suggest --run {shlex.quote(str(target))} --text TEXT"
-    return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes}, next_step=next_step)
+    return Result(
+        tables=[table],
+        data={"folder": str(target), "backbone": written, "files": hashes},
+        next_step=next_step,
+    )
 
 
 def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
     """Write a run of some finished stages, by the names that they get, without the corpus: whoever has it names it (`data.path`)."""
     opened = Run.open(run)
     record = CorpusRecord.read(opened.corpus_path)
-    sources = {Path(path).name: digest for path, digest in opened.header.sources.items()}  # without their folders
+    sources = {
+        Path(path).name: digest for path, digest in opened.header.sources.items()
+    }  # without their folders
     copy = Run(target, opened.header.model_copy(update={"sources": sources, "former": []}))
     write_json(target / HEADER_NAME, copy.header.model_dump(mode="json"))
     copy.corpus_path.mkdir()
     outputs = {name: record.outputs[name] for name in PASSED_ON if name in record.outputs}
     for name in outputs:
         shutil.copyfile(opened.corpus_path / name, copy.corpus_path / name)
-    shown = {"source": _hide(record.source), "files": [Path(file).name for file in record.files], "outputs": outputs}
+    shown = {
+        "source": _hide(record.source),
+        "files": [Path(file).name for file in record.files],
+        "outputs": outputs,
+    }
     record.model_copy(update=shown).write(copy.corpus_path)
     sections: dict[str, Any] = {}
     for name, source in stages.items():
         sections |= _copy_stage(StageFolder(source), copy.folder(name)).sections
     kept: dict[str, Any] = {name: sections[name] for name in ("data", "model") if name in sections}
-    copy.recipe_path.write_text(dump_yaml({"summary": "A trained model without its corpus.", **kept}), "utf-8")
+    copy.recipe_path.write_text(
+        dump_yaml({"summary": "A trained model without its corpus.", **kept}), "utf-8"
+    )
 
 
 def _copy_stage(source: StageFolder, target: StageFolder) -> StageRecord:
     before = source.record()
     assert before is not None  # it is finished
-    outputs = {name: digest for name, digest in source.hash_outputs(known=before.outputs).items() if name != VALIDATION_FILE}
+    outputs = {
+        name: digest
+        for name, digest in source.hash_outputs(known=before.outputs).items()
+        if name != VALIDATION_FILE
+    }
     ignored = shutil.ignore_patterns(VALIDATION_FILE, CHECKPOINTS_FOLDER, ".*")
     shutil.copytree(source.path, target.path, ignore=ignored)
-    sections = {name: _hide(values) if name == "data" else values for name, values in before.sections.items()}
-    changed: dict[str, Any] = {"tag": None, "sections": sections, "inputs": {}, "files": {}, "outputs": outputs, "warnings": []}
+    sections = {
+        name: _hide(values) if name == "data" else values
+        for name, values in before.sections.items()
+    }
+    changed: dict[str, Any] = {
+        "tag": None,
+        "sections": sections,
+        "inputs": {},
+        "files": {},
+        "outputs": outputs,
+        "warnings": [],
+    }
     changed["environment"] = {"packages": before.environment.get("packages", {})}
     changed["facts"] = {name: Facts.of(target.path / name) for name in outputs}
     record = before.model_copy(update=changed)
@@ -137,7 +212,10 @@ def _hide(data: Mapping[str, Any]) -> dict[str, Any]:
 def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None:
     """The file that reads the model without plant, if it knows all parts."""
     methods = CorpusRecord.read(folder / "corpus").analyser.methods
-    unknown = sorted({one.name for one in scorers.scorers}.difference(BUILT_IN_SCORERS) | {*methods.values()}.difference(REDUCERS))
+    unknown = sorted(
+        {one.name for one in scorers.scorers}.difference(BUILT_IN_SCORERS)
+        | {*methods.values()}.difference(REDUCERS)
+    )
     if unknown:
         reporter.note(f"{READER_FILE} is left out: it does not know {', '.join(unknown)}")
         return
@@ -146,7 +224,9 @@ def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None
         write_json(folder / LANGUAGES_FILE, describe_languages())
 
 
-def _write_graphs(network: Network, folder: Path, corpus: Corpus, reporter: Reporter, numbers: str) -> dict[str, Any]:
+def _write_graphs(
+    network: Network, folder: Path, corpus: Corpus, reporter: Reporter, numbers: str
+) -> dict[str, Any]:
     """Graphs of ONNX, and how they are to be read; it is said how far their scores are from the network's."""
     texts, source = _take_texts(corpus)
     write_graphs(network, folder)
@@ -163,7 +243,14 @@ def _write_graphs(network: Network, folder: Path, corpus: Corpus, reporter: Repo
         furthest, same = measure_graphs(network, folder, texts)
     agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its {BEST_COMPARED} best labels stay"
     reporter.note(f"ONNX in {numbers}: {agree} ({len(texts)} {source})")
-    return {"onnx": {"folder": GRAPHS, "numbers": numbers, "measured": f"{agree}, on {len(texts)} {source}", **describe_windows(network)}}
+    return {
+        "onnx": {
+            "folder": GRAPHS,
+            "numbers": numbers,
+            "measured": f"{agree}, on {len(texts)} {source}",
+            **describe_windows(network),
+        }
+    }
 
 
 def _take_texts(corpus: Corpus) -> tuple[Sequence[str], str]:
@@ -178,7 +265,9 @@ def _take_texts(corpus: Corpus) -> tuple[Sequence[str], str]:
 
 
 def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
-    network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
+    network = load_network(
+        source, context.component, context.machine, corpus.labels, corpus.sizes["train"]
+    )
     if not isinstance(network.backbone, ExportableBackbone):
         raise ComponentError(
             f"the backbone '{network.section.backbone.name}' has no layout that another program reads",
@@ -200,12 +289,18 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
         f"{'an earlier export' if export else 'something other than an export'} is in the way",
         where=str(target),
         expected="a folder that does not exist or is empty",
-        todo="repeat the command with --force to replace it" if export else "name another folder: only an export is ever replaced",
+        todo="repeat the command with --force to replace it"
+        if export
+        else "name another folder: only an export is ever replaced",
     )
 
 
 def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
-    parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may add their scores"
+    parts = (
+        "scorers"
+        if network is None
+        else "a backbone reads, label attention scores; scorers may add their scores"
+    )
     return {
         "format": EXPORT_FORMAT,
         "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",
@@ -224,7 +319,11 @@ def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> 
 
 def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, Any]:
     base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
-    adapted = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
+    adapted = (
+        f"PeftModel.from_pretrained({base}, 'adapter')"
+        if backbone.get("folder") == "adapter"
+        else base
+    )
     read_with = "AutoModel.from_pretrained('backbone')" if backbone.get("merged") else adapted
     return {
         "backbone": {**backbone, "read_with": read_with},

@@ -25,26 +25,41 @@ NETWORKED = Named("plant_cli.commands.finetune_network:run_network")  # with tor
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
-    find_excluded(options.exclude, corpus.labels)  # a name that no label has is told before hours of training
+    find_excluded(
+        options.exclude, corpus.labels
+    )  # a name that no label has is told before hours of training
     before = StageFolder(context.folder).usable()
-    scorers_alone = before.is_done() and not has_network(before.path)  # as where the network did not add to them
+    scorers_alone = before.is_done() and not has_network(
+        before.path
+    )  # as where the network did not add to them
     if not options.network or (options.only_new and scorers_alone):
-        stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
+        stage = StageInputs(
+            corpus=corpus,
+            machine=context.machine,
+            session=open_session(context),
+            component=context.component,
+        )
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
     result: Result = NETWORKED(context, options)
     return result
 
 
-def _report_scorers(reached: AloneResult, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+def _report_scorers(
+    reached: AloneResult, options: FinetuneOptions, seed: int, tag: str | None
+) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.fit.seconds.items())
     threshold = describe_threshold(reached.threshold, options, reached.split)
     notes = [threshold, tell_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
-        notes.append("there is no validation split: figures and threshold are of left-out scores of train")
+        notes.append(
+            "there is no validation split: figures and threshold are of left-out scores of train"
+        )
     notes += [f"left out: {name} ({why})" for name, why in reached.fit.missing.items()]
     notes.append(f"{reached.conditions}; seed {seed}")
     return Result(
-        tables=[tabulate_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
+        tables=[
+            tabulate_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)
+        ],
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={
             **reached.figures,
@@ -60,11 +75,20 @@ def list_scorers(fitted: FusionFit | None) -> list[str]:
     return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
 
 
-def tabulate_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
+def tabulate_parts(
+    title: str,
+    parts: Mapping[str, Mapping[str, float]],
+    whole: Mapping[str, float],
+    notes: Sequence[str],
+) -> Table:
     """A table of the figures of each part of a model, and of all together."""
-    columns = [Column(name="part"), *(Column(name=name, kind="points") for name in VALIDATION_METRICS)]
+    columns = [
+        Column(name="part"),
+        *(Column(name=name, kind="points") for name in VALIDATION_METRICS),
+    ]
     rows: list[list[Cell]] = [
-        [name, *(figures[figure] for figure in VALIDATION_METRICS)] for name, figures in {**parts, ALL_PARTS: whole}.items()
+        [name, *(figures[figure] for figure in VALIDATION_METRICS)]
+        for name, figures in {**parts, ALL_PARTS: whole}.items()
     ]
     return Table(title=title, columns=columns, rows=rows, notes=notes)
 
@@ -75,13 +99,18 @@ def tell_calibration(calibrated: Calibrated) -> str:
     if before is None or after is None:
         return "the error of probabilities is not measured: there is no pair of document and label to measure it on"
     pairs = int(calibrated.reliability.counts.sum())
-    details = [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in calibrated.losses.items()]
+    details = [
+        f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}"
+        for name, losses in calibrated.losses.items()
+    ]
     linear = calibrated.calibration.linear
     flattest = find_flattest(linear)
     if flattest:
         some = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in flattest)}"
         labels = some if len(flattest) < len(linear.knots) else "all labels"
-        details.append(f"the slope of {labels} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong")
+        details.append(
+            f"the slope of {labels} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong"
+        )
     return (
         f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
         f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on left-out documents ({'; '.join(details)})"

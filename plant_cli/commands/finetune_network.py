@@ -9,7 +9,13 @@ import numpy as np
 
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.api.context import with_tag
-from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
+from plant_cli.commands.finetune import (
+    describe_gain,
+    describe_threshold,
+    list_scorers,
+    tabulate_parts,
+    tell_calibration,
+)
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.files import read_json
 from plant_cli.network.assembly import WEIGHTS, EarlierNetwork
@@ -55,10 +61,15 @@ def _find_earlier(context: StageContext, *, stays: bool) -> EarlierNetwork | Non
     # a new label that others were merged into has the row of the first
     origins = {} if edits is None else read_label_edits(Path(edits)).origins
     found = ([label, *origins.get(label, ())] for label in context.corpus().labels.ids)
-    rows = np.array([next((row_of[name] for name in names if name in row_of), -1) for names in found], dtype=np.int64)
+    rows = np.array(
+        [next((row_of[name] for name in names if name in row_of), -1) for names in found],
+        dtype=np.int64,
+    )
     earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows, stays=stays)
     how = "stays as it is" if stays else "goes on from its weights"
-    context.reporter.note(f"the network {how}; {earlier.new_labels:,} of {len(rows):,} labels are new to it")
+    context.reporter.note(
+        f"the network {how}; {earlier.new_labels:,} of {len(rows):,} labels are new to it"
+    )
     return earlier
 
 
@@ -68,8 +79,14 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     alone = [NETWORK_METRICS[VALIDATION_METRICS[0]]] if reached.scorers else []
     shown = [*VALIDATION_METRICS, *alone, *([quality] if quality else []), *recalls]
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
-    columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
-    rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
+    columns += [
+        Column(name=f"attention {name}" if name == quality else name, kind="points")
+        for name in shown
+    ]
+    rows = [
+        [str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)]
+        for e in outcome.history
+    ]
     conditions = f"{reached.conditions}; seed {seed}"
     notes = [
         f"kept: {outcome.kept_epoch} by {options.monitor}; {describe_threshold(reached.threshold, options, 'validation')}",
@@ -83,7 +100,10 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     if reached.parts:
         tables.append(
             tabulate_parts(
-                "Each part alone (validation)", reached.parts, {name: figures[name] for name in VALIDATION_METRICS}, [conditions]
+                "Each part alone (validation)",
+                reached.parts,
+                {name: figures[name] for name in VALIDATION_METRICS},
+                [conditions],
             )
         )
     return Result(
@@ -93,7 +113,11 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
             **figures,
             "scorers": list_scorers(reached.scorers),
             "ECE": reached.calibrated.reliability.error,
-            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}),
+            **(
+                {}
+                if reached.gain is None
+                else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}
+            ),
             "sharpness": outcome.history[0].get("sharpness", 1.0),
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,

@@ -13,9 +13,25 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import ArtefactError, Column, DataError, DataSection, Interrupted, Result, StageContext, Table, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Column,
+    DataError,
+    DataSection,
+    Interrupted,
+    Result,
+    StageContext,
+    Table,
+    UsageError,
+)
 from plant_cli.commands.command_options import LabelsApplyOptions, LabelsDiffOptions
-from plant_cli.data.changed_labels import EDIT_COLUMNS, EDIT_KINDS, ChangedLabels, make_edits, read_edit_rows
+from plant_cli.data.changed_labels import (
+    EDIT_COLUMNS,
+    EDIT_KINDS,
+    ChangedLabels,
+    make_edits,
+    read_edit_rows,
+)
 from plant_cli.data.concepts import Purpose
 from plant_cli.data.corpus_files import CorpusRecord, read_labels
 from plant_cli.data.documents import find_used_labels
@@ -34,7 +50,13 @@ OF_EACH_KIND = 5  # edits of a kind in the table
 FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one
 KEPT_EDITS = "label-edits.csv"
 PLANTED = "pretrain-attn"  # of a network that is trained again
-REMADE = ("mig", PLANTED, "finetune", "predict", "eval")  # stages that the new run has anew, where the other one has them
+REMADE = (
+    "mig",
+    PLANTED,
+    "finetune",
+    "predict",
+    "eval",
+)  # stages that the new run has anew, where the other one has them
 Row = dict[str, str | None]
 
 
@@ -58,17 +80,32 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
             f"only {found:,} of the {labels.height:,} labels of the run are in {options.vocabulary}: is it the right one?"
         )
     mapping = _read_mapping(options.mapping)
-    earlier = set(labels["label"]) if options.old is None else {*labels["label"], *read_respelled(Path(options.old), purpose)[0]["label"]}
+    earlier = (
+        set(labels["label"])
+        if options.old is None
+        else {*labels["label"], *read_respelled(Path(options.old), purpose)[0]["label"]}
+    )
     if options.old is None:
-        context.reporter.note("labels that the run does not have count as added; --old names the earlier edition, whose labels are not new")
+        context.reporter.note(
+            "labels that the run does not have count as added; --old names the earlier edition, whose labels are not new"
+        )
     rows = list(_find_edits(labels, new, mapping, earlier))
-    write_table(guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output)
+    write_table(
+        guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output
+    )
     counts = dict(zip(labels["label"], labels["train_count"], strict=True))
     titles = {row["label"]: row["title"] for row in labels.iter_rows(named=True)}
     table = _tabulate(rows, f"Edits, in {output}", counts, titles)
     edits = dict(Counter(str(row["edit"]) for row in rows))
-    command = f"plant labels apply {shlex.quote(options.path)} {shlex.quote(options.output)} --run NEW"
-    return Result(tables=[table], data={"edits": rows, "written": str(output)}, summary=edits, next_step=f"look at it, then {command}")
+    command = (
+        f"plant labels apply {shlex.quote(options.path)} {shlex.quote(options.output)} --run NEW"
+    )
+    return Result(
+        tables=[table],
+        data={"edits": rows, "written": str(output)},
+        summary=edits,
+        next_step=f"look at it, then {command}",
+    )
 
 
 def _read_mapping(path: str | None) -> dict[str, list[str]]:
@@ -79,8 +116,17 @@ def _read_mapping(path: str | None) -> dict[str, list[str]]:
     names = ["old", "new"] if {"old", "new"} <= {*table.columns} else table.columns
     if len(names) != 2:
         expected, todo = "two columns, old and new", "name the columns old and new"
-        raise DataError(f"the mapping has {len(names)} columns", where=f"{path}: {', '.join(names)}", expected=expected, todo=todo)
-    pairs = table.select(pl.col(names).cast(pl.String).str.strip_chars()).drop_nulls().unique(maintain_order=True)
+        raise DataError(
+            f"the mapping has {len(names)} columns",
+            where=f"{path}: {', '.join(names)}",
+            expected=expected,
+            todo=todo,
+        )
+    pairs = (
+        table.select(pl.col(names).cast(pl.String).str.strip_chars())
+        .drop_nulls()
+        .unique(maintain_order=True)
+    )
     mapping: dict[str, list[str]] = {}
     for old, successor in pairs.iter_rows():
         if old != successor:
@@ -88,13 +134,20 @@ def _read_mapping(path: str | None) -> dict[str, list[str]]:
     return mapping
 
 
-def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, Sequence[str]], earlier: set[str]) -> Iterator[Row]:
+def _find_edits(
+    labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, Sequence[str]], earlier: set[str]
+) -> Iterator[Row]:
     """The edits from the labels of a run to a vocabulary: additions first, since others may need them."""
     current = {row["label"]: row for row in new.filter(~pl.col("deprecated")).iter_rows(named=True)}
-    replaced = {**dict(new.filter(pl.col("deprecated")).select("label", "replaced_by").iter_rows()), **mapping}
+    replaced = {
+        **dict(new.filter(pl.col("deprecated")).select("label", "replaced_by").iter_rows()),
+        **mapping,
+    }
     old = dict(labels.select("label", "title").iter_rows())
     successors = {
-        label: [label] * (label in current) + _follow(label, replaced, current) for label in old if label not in current or label in mapping
+        label: [label] * (label in current) + _follow(label, replaced, current)
+        for label in old
+        if label not in current or label in mapping
     }
     needed = {one for found in successors.values() for one in found}
     for label, row in current.items():
@@ -110,7 +163,9 @@ def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, S
             yield _edit(kind, label, title=old[label], into=_join(found))
 
 
-def _follow(label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[str, object]) -> list[str]:
+def _follow(
+    label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[str, object]
+) -> list[str]:
     """The labels of now that replace a label, over those that were replaced in turn; a circle leads nowhere."""
     waiting, seen, found = list(replaced.get(label, ())), {label}, list[str]()
     while waiting:
@@ -133,10 +188,16 @@ def _edit(kind: str, label: str, **cells: str | None) -> Row:
     return {**dict.fromkeys(EDIT_COLUMNS), "edit": kind, "label": label, **cells}
 
 
-def _tabulate(rows: Sequence[Row], title: str, counts: Mapping[str, int], titles: Mapping[str, str | None]) -> Table:
+def _tabulate(
+    rows: Sequence[Row], title: str, counts: Mapping[str, int], titles: Mapping[str, str | None]
+) -> Table:
     """The first edits of each kind, and how many there are."""
     of_kind = Counter(row["edit"] for row in rows)
-    shown = [row for kind in EDIT_KINDS for row in [row for row in rows if row["edit"] == kind][:OF_EACH_KIND]]
+    shown = [
+        row
+        for kind in EDIT_KINDS
+        for row in [row for row in rows if row["edit"] == kind][:OF_EACH_KIND]
+    ]
     cells = [
         [
             row["edit"],
@@ -147,8 +208,14 @@ def _tabulate(rows: Sequence[Row], title: str, counts: Mapping[str, int], titles
         ]
         for row in shown
     ]
-    columns = [*(Column(name=name) for name in ("edit", "label", "title", "becomes")), Column(name="training documents", kind="count")]
-    notes = [", ".join(f"{kind}: {of_kind[kind]:,}" for kind in EDIT_KINDS if of_kind[kind]) or "nothing changes"]
+    columns = [
+        *(Column(name=name) for name in ("edit", "label", "title", "becomes")),
+        Column(name="training documents", kind="count"),
+    ]
+    notes = [
+        ", ".join(f"{kind}: {of_kind[kind]:,}" for kind in EDIT_KINDS if of_kind[kind])
+        or "nothing changes"
+    ]
     notes += [f"the first {OF_EACH_KIND} of each kind are shown"] if len(shown) < len(rows) else []
     return Table(title=title, columns=columns, rows=cells, notes=notes)
 
@@ -158,7 +225,10 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
     source, target = Run.open(Path(options.path)), context.run_path
     if target.exists() and target.resolve() == source.path.resolve():
         raise UsageError(
-            "the edited run would take the place of the other", where=f"--run {target}", expected="a new folder", todo="name one: --run NEW"
+            "the edited run would take the place of the other",
+            where=f"--run {target}",
+            expected="a new folder",
+            todo="name one: --run NEW",
         )
     rows = read_edit_rows(Path(options.edits))
     if not options.train:
@@ -186,7 +256,9 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
         results = {name: context.runner.run_stage(request, name) for name in stages}
     except Interrupted as error:
         again = "the same command goes on where it stopped"
-        raise Interrupted(error.what, where=error.where, expected="all stages of the new run", todo=again) from error
+        raise Interrupted(
+            error.what, where=error.where, expected="all stages of the new run", todo=again
+        ) from error
     counts = dict(edits.counts)
     if split := counts.get("split"):
         said = "their documents have the first of the new labels until somebody reviews them (`plant review export`)"
@@ -215,20 +287,31 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
             todo=f"plant train --run {source.path}",
         )
     dataset = load_dataset(context, _find_source(source), again=True)
-    index = set(read_labels(source.corpus_path)["label"])  # a label of a title alone, or of validation alone, can be added
+    index = set(
+        read_labels(source.corpus_path)["label"]
+    )  # a label of a title alone, or of validation alone, can be added
     others = {*find_used_labels(dataset), *read_titles(dataset, context.reporter)["label"]} - {
         row["label"] for row in rows if row["edit"] == "add"
     }
     edits = make_edits(rows, where, index | others)
     if not edits.counts:
-        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="add a row; without edits the model stays")
+        raise DataError(
+            "there are no edits",
+            where=where,
+            expected="a row for each edit",
+            todo="add a row; without edits the model stays",
+        )
     return edits
 
 
 def _require_tables(source: Run) -> None:
     """Refuse a network whose label tables did not start from prototypes: rows of new labels are computed in their space."""
     record = source.stage("finetune", None).finished()
-    if record is None or not has_network(source.path / "finetune") or FinetuneOptions(**record.options).plants_tables:
+    if (
+        record is None
+        or not has_network(source.path / "finetune")
+        or FinetuneOptions(**record.options).plants_tables
+    ):
         return
     raise UsageError(
         "the label tables of the network did not start from prototypes, so that a new label has no row without training",
@@ -259,10 +342,17 @@ def _copy(source: Run, target: Path, rows: Sequence[Row], stages: Sequence[str])
         partial.mkdir(parents=True)
         for name in ("corpus", CACHE, *stages):
             if (source.path / name).is_dir():
-                shutil.copytree(source.path / name, partial / name, ignore=shutil.ignore_patterns(".*"))
+                shutil.copytree(
+                    source.path / name, partial / name, ignore=shutil.ignore_patterns(".*")
+                )
         for name in (HEADER_NAME, RUN_RECIPE):
             shutil.copyfile(source.path / name, partial / name)
-        write_table(guard_cells(pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), partial / KEPT_EDITS)
+        write_table(
+            guard_cells(
+                pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String))
+            ),
+            partial / KEPT_EDITS,
+        )
     with suppress(FileNotFoundError):
         target.rmdir()
     partial.rename(target)

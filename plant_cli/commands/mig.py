@@ -8,7 +8,16 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Column, Corpus, Interrupted, MachineSection, Result, SignalSpec, StageContext, Table
+from plant_cli.api import (
+    Column,
+    Corpus,
+    Interrupted,
+    MachineSection,
+    Result,
+    SignalSpec,
+    StageContext,
+    Table,
+)
 from plant_cli.api.context import with_tag
 from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import MigOptions
@@ -18,7 +27,12 @@ from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
 from plant_cli.relevance.counter import CorpusCounter
 from plant_cli.relevance.engine import KeptWords, Selection, Signal, bind_signal, keep_words
 from plant_cli.relevance.normalisation import add_title_words, normalise_relevance
-from plant_cli.relevance.relevance_table import Weighed, read_label_words, write_forms, write_relevance
+from plant_cli.relevance.relevance_table import (
+    Weighed,
+    read_label_words,
+    write_forms,
+    write_relevance,
+)
 from plant_cli.runs.processes import default_threads
 from plant_cli.runs.session import open_session
 
@@ -42,15 +56,31 @@ def run(context: StageContext, options: MigOptions) -> Result:
         jobs=choose_jobs(context.machine, options.jobs),
     )
     if options.allow_leakage:
-        context.reporter.warn("words of validation and test documents are also counted (--allow-leakage): figures of this run are too good")
+        context.reporter.warn(
+            "words of validation and test documents are also counted (--allow-leakage): figures of this run are too good"
+        )
     if options.shard is not None:
         figures = counter.write_shard(context.folder, Shard.parse(options.shard))
-        columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
+        columns = [
+            Column(name="shard"),
+            *(Column(name=name, kind="count") for name in ("documents", "words", "counts")),
+        ]
         table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
-        return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
+        return Result(
+            tables=[table],
+            next_step="plant mig --merge 'FOLDERS'  # of all shards",
+            summary=figures,
+        )
     counting = counter.merge(options.merge) if options.merge else counter.count()
-    keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
-    kept = write_relevance(context.folder, _weigh(corpus, counting.margins, keep, options, weight), counting.margins, corpus.labels)
+    keep = partial(
+        _keep, context, counting, bind_signal(signal, signal_options), signal.name, options
+    )
+    kept = write_relevance(
+        context.folder,
+        _weigh(corpus, counting.margins, keep, options, weight),
+        counting.margins,
+        corpus.labels,
+    )
     write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
 
@@ -70,10 +100,24 @@ def _stop_if_asked(context: StageContext) -> None:
         )
 
 
-def _keep(context: StageContext, counting: Cooccurrence, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
+def _keep(
+    context: StageContext,
+    counting: Cooccurrence,
+    signal: Signal,
+    name: str,
+    options: MigOptions,
+    k: int,
+) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
-    selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
-    with context.reporter.progress(f"scoring words ({name})", len(counting.margins.docs_with_label), "labels") as task:
+    selection = Selection(
+        k=k,
+        sign=options.sign,
+        memory=read_size(options.memory),
+        jobs=choose_jobs(context.machine, options.jobs),
+    )
+    with context.reporter.progress(
+        f"scoring words ({name})", len(counting.margins.docs_with_label), "labels"
+    ) as task:
         for kept in keep_words(counting, signal, selection):
             yield kept
             task.advance(len(kept.offsets) - 1)
@@ -81,11 +125,19 @@ def _keep(context: StageContext, counting: Cooccurrence, signal: Signal, name: s
 
 
 def _weigh(
-    corpus: Corpus, margins: Margins, keep: Callable[[int], Iterator[KeptWords]], options: MigOptions, title_weight: float
+    corpus: Corpus,
+    margins: Margins,
+    keep: Callable[[int], Iterator[KeptWords]],
+    options: MigOptions,
+    title_weight: float,
 ) -> Iterator[Weighed]:
     """Each block of kept words with its relevance in [0, 1], from the raw values and from the label titles."""
     # The largest value of all labels must be known before the first block is weighed; it takes a pass, since no block is kept.
-    largest = max((block.values.max(initial=0.0) for block in keep(1)), default=0.0) if options.norm == "global-max" else None
+    largest = (
+        max((block.values.max(initial=0.0) for block in keep(1)), default=0.0)
+        if options.norm == "global-max"
+        else None
+    )
     titles = _number_titles(corpus, margins) if title_weight else None
     start = 0
     for kept in keep(options.k):
@@ -100,7 +152,12 @@ def _weigh(
         )
         if titles is not None:
             kept, relevance = add_title_words(
-                kept, relevance, titles[block], weight=title_weight, n_docs=margins.n_docs, docs_with_word=margins.docs_with_word
+                kept,
+                relevance,
+                titles[block],
+                weight=title_weight,
+                n_docs=margins.n_docs,
+                docs_with_word=margins.docs_with_word,
             )
         yield kept, relevance
         start = block.stop
@@ -111,22 +168,31 @@ def _weigh_titles(context: StageContext, corpus: Corpus, options: MigOptions) ->
     if any(corpus.labels.titles):
         return options.label_text_weight
     if options.label_text_weight:
-        context.reporter.warn("no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)")
+        context.reporter.warn(
+            "no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)"
+        )
     return 0.0
 
 
 def _title_words(corpus: Corpus) -> frozenset[str]:
     """The words of all titles; those of a rare label may be in only one document."""
-    return frozenset(word for title in corpus.labels.titles for word in corpus.analyser.spell(title or ""))
+    return frozenset(
+        word for title in corpus.labels.titles for word in corpus.analyser.spell(title or "")
+    )
 
 
 def _number_titles(corpus: Corpus, margins: Margins) -> list[list[int]]:
     """The distinct words of each label's title that are in the vocabulary, as indices."""
     index = {word: i for i, word in enumerate(margins.words)}
-    return [sorted({index[word] for word in corpus.analyser.spell(title or "") if word in index}) for title in corpus.labels.titles]
+    return [
+        sorted({index[word] for word in corpus.analyser.spell(title or "") if word in index})
+        for title in corpus.labels.titles
+    ]
 
 
-def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]) -> Result:
+def _describe(
+    context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]
+) -> Result:
     figures = {
         "labels": len(corpus.labels),
         "labels without words": int((kept == 0).sum()),
@@ -135,25 +201,51 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
         "kept": int(kept.sum()),
         "median per label": int(np.median(kept)),
     }
-    columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
+    columns, silent = (
+        [Column(name=name, kind="count") for name in figures],
+        np.flatnonzero(kept == 0),
+    )
     named = first_names([corpus.labels.ids[i] for i in silent.tolist()], SHOWN_WORDS)
-    notes = [f"no word indicates {named}: a label of all documents, or one with only rare words (--min-df)"] if len(silent) else []
+    notes = (
+        [
+            f"no word indicates {named}: a label of all documents, or one with only rare words (--min-df)"
+        ]
+        if len(silent)
+        else []
+    )
     tag = context.tag
-    next_step = with_tag("plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag)
+    next_step = with_tag(
+        "plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag
+    )
     size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
-    return Result(tables=[size, _sample(context, corpus, kept)], next_step=next_step, summary=figures)
+    return Result(
+        tables=[size, _sample(context, corpus, kept)], next_step=next_step, summary=figures
+    )
 
 
 def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:
     """The best words of a rare, a middling and a frequent label."""
     labels = corpus.labels
-    by_count = sorted((i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i])
-    chosen: Sequence[int] = list(dict.fromkeys(by_count[row] for row in (0, len(by_count) // 2, -1))) if by_count else []
+    by_count = sorted(
+        (i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i]
+    )
+    chosen: Sequence[int] = (
+        list(dict.fromkeys(by_count[row] for row in (0, len(by_count) // 2, -1)))
+        if by_count
+        else []
+    )
     rows = []
     for i in chosen:
         first = read_label_words(context.folder, labels.ids[i])["word"][:SHOWN_WORDS]
-        rows.append([labels.ids[i], labels.titles[i], int(labels.train_counts[i]), ", ".join(first)])
-    columns = [Column(name="label"), Column(name="title"), Column(name="documents", kind="count"), Column(name="best words")]
+        rows.append(
+            [labels.ids[i], labels.titles[i], int(labels.train_counts[i]), ", ".join(first)]
+        )
+    columns = [
+        Column(name="label"),
+        Column(name="title"),
+        Column(name="documents", kind="count"),
+        Column(name="best words"),
+    ]
     return Table(
         title="Words that indicate a rare, a middling and a frequent label",
         columns=columns,

@@ -8,7 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext, Table, UsageError, near_names
+from plant_cli.api import (
+    ArtefactError,
+    Column,
+    DataError,
+    Result,
+    StageContext,
+    Table,
+    UsageError,
+    near_names,
+)
 from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.data.words import words as find_in
@@ -37,7 +46,9 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
     folder = context.input("mig")
     label = _find_label(context, folder, options.label, partly=True)
     edits = read_edits(folder).get(label["label"], LabelEdits())
-    words = {row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)}
+    words = {
+        row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)
+    }
     forms, rows = read_forms(folder), []
     for word in dict.fromkeys([*words, *edits.allow]):
         row = words.get(word, dict.fromkeys(("value", "docs_with_both", "docs_with_word")))
@@ -45,7 +56,16 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
         relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
         value = None if row["value"] is None else float(f"{row['value']:.4g}")
         counts = (row["docs_with_both"], row["docs_with_word"])
-        rows.append((word, value, round(relevance, 4), *counts, edit, first_names(forms.get(word, []), FORMS_SHOWN)))
+        rows.append(
+            (
+                word,
+                value,
+                round(relevance, 4),
+                *counts,
+                edit,
+                first_names(forms.get(word, []), FORMS_SHOWN),
+            )
+        )
     rows.sort(key=lambda row: -row[2])
     table = Table(
         title=f"{label['label']} {label['title'] or ''}".strip(),
@@ -59,7 +79,9 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
             *([Column(name="forms")] if forms else []),
         ],
         rows=[row if forms else row[:-1] for row in rows[: options.limit]],
-        notes=[f"{label['docs_with_label']} training documents with the label; {min(options.limit, len(rows))} of {len(rows)} words shown"],
+        notes=[
+            f"{label['docs_with_label']} training documents with the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
+        ],
     )
     return Result(tables=[table])
 
@@ -68,22 +90,37 @@ def edit(context: StageContext, options: EditOptions) -> Result:
     """Deny or allow words of a label, or list or clear edits."""
     if options.list or not context.run_path.is_dir():
         return _edit(context, options)
-    with hold_lock(context.run_path, "mig edit", wait=WAIT):  # the relevance may be new after the wait
+    with hold_lock(
+        context.run_path, "mig edit", wait=WAIT
+    ):  # the relevance may be new after the wait
         return _edit(context, options)
 
 
 def _edit(context: StageContext, options: EditOptions) -> Result:
     folder = context.input("mig")
-    label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
+    label = (
+        None
+        if options.label is None
+        else _find_label(context, folder, options.label, partly=False)["label"]
+    )
     word_of = _find_words(context, folder)
     allowed = dict(map(_parse_allowed, options.allow))
-    later = LabelEdits(deny=frozenset(map(word_of, options.deny)), allow={word_of(word): value for word, value in allowed.items()})
+    later = LabelEdits(
+        deny=frozenset(map(word_of, options.deny)),
+        allow={word_of(word): value for word, value in allowed.items()},
+    )
     _check_edit(folder, options, label, later)
     if options.list:
         return _list_edits(folder, read_edits(folder), label, changed=False)
     if label is None:
         forgotten = _clear_edits(folder)
-        return _list_edits(folder, {}, None, changed=forgotten is not None, notes=[forgotten or "there were no edits to forget"])
+        return _list_edits(
+            folder,
+            {},
+            None,
+            changed=forgotten is not None,
+            notes=[forgotten or "there were no edits to forget"],
+        )
     edits = read_edits(folder)
     edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
     write_edits(folder, edits)
@@ -96,7 +133,9 @@ def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
     known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
 
     def find(form: str) -> str:
-        spelt = next((word for word, *place in find_in(form, "mixed") if place == [0, len(form)]), form)  # `Type 2` is `type2`
+        spelt = next(
+            (word for word, *place in find_in(form, "mixed") if place == [0, len(form)]), form
+        )  # `Type 2` is `type2`
         word = form if form in known else word_of.get(spelt, spelt)
         if word != form:
             context.reporter.note(f"'{form}' is counted as '{word}'")
@@ -135,7 +174,10 @@ def _check_edit(folder: Path, options: EditOptions, label: str | None, later: La
         )
     if words and (options.list or label is None):
         raise UsageError(
-            "words are edited for one label", where="mig edit", expected="a label and no --list", todo="`plant mig edit LABEL --deny WORD`"
+            "words are edited for one label",
+            where="mig edit",
+            expected="a label and no --list",
+            todo="`plant mig edit LABEL --deny WORD`",
         )
     known = set(read_counted_words(folder)["word"].to_list()) if words else set()
     for word in words:
@@ -164,10 +206,15 @@ def _parse_allowed(text: str) -> tuple[str, float]:
     return word, relevance
 
 
-def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: bool) -> dict[str, Any]:
+def _find_label(
+    context: StageContext, folder: Path, wanted: str, *, partly: bool
+) -> dict[str, Any]:
     """The row of `labels.parquet` with this id, else the only one with this id or title in any case, or with `partly` in a part of it."""
     index = read_label_index(folder)
-    names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
+    names, lowered = (
+        [pl.col(name).str.to_lowercase() for name in ("label", "title")],
+        wanted.lower(),
+    )
     equal = pl.any_horizontal([name == lowered for name in names])
     part = pl.any_horizontal([name.str.contains(lowered, literal=True) for name in names])
     for match in (pl.col("label") == wanted, equal, part):
@@ -177,32 +224,56 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
     if len(rows) == 1 and (partly or match is not part):
         row = rows.row(0, named=True)
         if row["label"] != wanted:
-            context.reporter.note(f"'{wanted}' is taken for the label '{row['label']}'" + (f" ({row['title']})" if row["title"] else ""))
+            context.reporter.note(
+                f"'{wanted}' is taken for the label '{row['label']}'"
+                + (f" ({row['title']})" if row["title"] else "")
+            )
         return row
     dash = any(label.startswith("-") for label in rows["label"])
-    labels = [f"{label} ({title})" if title else label for label, title in rows.select("label", "title").iter_rows()]
+    labels = [
+        f"{label} ({title})" if title else label
+        for label, title in rows.select("label", "title").iter_rows()
+    ]
     expected = f"one of {first_names(labels, LABELS_NAMED)}"
     if not labels:
         near = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
         expected = near if "did you mean" in near else near_names(wanted, index["label"])
     many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
     raise DataError(
-        f"{many} '{wanted}' {'as' if match is equal else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
+        f"{many} '{wanted}' {'as' if match is equal else 'in'} the id or title"
+        if len(rows)
+        else f"no label is named '{wanted}'",
         where=str(folder / RELEVANCE_LABELS_FILE),
         expected=expected,
         todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
     )
 
 
-def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
+def _list_edits(
+    folder: Path,
+    edits: dict[str, LabelEdits],
+    only: str | None,
+    *,
+    changed: bool,
+    notes: Sequence[str] = (),
+) -> Result:
     titles = dict(read_label_index(folder).select("label", "title").iter_rows())
     rows: list[tuple[str, str | None, str, str, float | None]] = []
     for label, entry in sorted(edits.items()):
         if only in (None, label):
             title = titles.get(label)
             rows.extend((label, title, word, "denied", None) for word in sorted(entry.deny))
-            rows.extend((label, title, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
-    columns = [Column(name="label"), Column(name="title"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
+            rows.extend(
+                (label, title, word, "allowed", relevance)
+                for word, relevance in sorted(entry.allow.items())
+            )
+    columns = [
+        Column(name="label"),
+        Column(name="title"),
+        Column(name="word"),
+        Column(name="edit"),
+        Column(name="relevance", kind="exact"),
+    ]
     return Result(
         tables=[Table(title="Edits of relevance", columns=columns, rows=rows, notes=notes)],
         next_step="plant pretrain-attn --force" if changed else None,

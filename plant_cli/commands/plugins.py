@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from plant_cli.api import Column, ComponentError, Components, NoOptions, PluginRecord, Result, StageContext, Table, near_names
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Components,
+    NoOptions,
+    PluginRecord,
+    Result,
+    StageContext,
+    Table,
+    near_names,
+)
 from plant_cli.api.options import option_rows
 from plant_cli.api.specs import KINDS, Kind
 from plant_cli.commands.command_options import PluginShowOptions
@@ -11,24 +21,42 @@ from plant_cli.commands.command_options import PluginShowOptions
 def list_plugins(context: StageContext, options: NoOptions) -> Result:
     """List every plugin, broken ones with their error."""
     records = context.request.registry.plugins
-    columns = [Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")]
+    columns = [
+        Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")
+    ]
     shown = ("name", "distribution", "version", "file", "state", "error")
     data = [
-        {**{n: getattr(r, n) for n in shown}, "components": [{"kind": kind, "name": name} for kind, name in r.components]} for r in records
+        {
+            **{n: getattr(r, n) for n in shown},
+            "components": [{"kind": kind, "name": name} for kind, name in r.components],
+        }
+        for r in records
     ]
     table = Table(
         title="Plugins",
         columns=columns,
-        rows=[(r.name, r.distribution, r.version, r.state, _components_text(r), r.file) for r in records],
+        rows=[
+            (r.name, r.distribution, r.version, r.state, _components_text(r), r.file)
+            for r in records
+        ],
         notes=[f"{r.name} is broken: {r.error}" for r in records if r.error],
     )
-    return Result(tables=[table], data={"plugins": data}, next_step="plant plugins show NAME explains one component")
+    return Result(
+        tables=[table],
+        data={"plugins": data},
+        next_step="plant plugins show NAME explains one component",
+    )
 
 
 def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     """Show options, source and plugin of a component."""
     registry = context.request.registry
-    found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
+    found = [
+        (kind, spec)
+        for kind in _kinds(options.kind)
+        for spec in registry.specs(kind.spec)
+        if spec.name == options.name
+    ]
     if not found:
         raise _unknown(registry, options)
     tables, data = [], []
@@ -36,12 +64,30 @@ def show_component(context: StageContext, options: PluginShowOptions) -> Result:
         owner, options_of = registry.owner(kind.spec, spec.name), option_rows(spec.options)
         notes = [spec.summary, *([f"Source: {spec.source}"] if spec.source else [])]
         if owner is not None:
-            notes.append(f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}")
-        rows = [(r.name, r.type, "required" if r.required else r.default, r.rules, r.help) for r in options_of]
+            notes.append(
+                f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}"
+            )
+        rows = [
+            (r.name, r.type, "required" if r.required else r.default, r.rules, r.help)
+            for r in options_of
+        ]
         columns = [Column(name=n) for n in ("option", "type", "default", "limits", "help")]
-        tables.append(Table(title=f"{kind.name} {spec.name}", columns=columns, rows=rows, notes=notes))
-        described = {"kind": kind.name, "name": spec.name, "summary": spec.summary, "source": spec.source}
-        data.append({**described, "plugin": owner.name if owner else None, "options": [vars(row) for row in options_of]})
+        tables.append(
+            Table(title=f"{kind.name} {spec.name}", columns=columns, rows=rows, notes=notes)
+        )
+        described = {
+            "kind": kind.name,
+            "name": spec.name,
+            "summary": spec.summary,
+            "source": spec.source,
+        }
+        data.append(
+            {
+                **described,
+                "plugin": owner.name if owner else None,
+                "options": [vars(row) for row in options_of],
+            }
+        )
     return Result(tables=tables, data={"components": data})
 
 

@@ -46,23 +46,33 @@ The last line runs the published checks (`pip install pytest`).
 
 def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
     """Write the folder of a package whose component is the example of its kind under another name."""
-    values = {"kind": options.kind, "name": options.name, "module": f"plant_{options.name.replace('-', '_')}"}
+    values = {
+        "kind": options.kind,
+        "name": options.name,
+        "module": f"plant_{options.name.replace('-', '_')}",
+    }
     well_formed = _NAME.fullmatch(options.name)
     if not well_formed or find_spec(values["module"]):
         raise UsageError(
-            f"'{options.name}' cannot name a component" + (f": the module {values['module']} is there already" if well_formed else ""),
+            f"'{options.name}' cannot name a component"
+            + (f": the module {values['module']} is there already" if well_formed else ""),
             where="plant plugins new",
             expected="small letters, digits and single dashes, such as word-bag",
             todo="choose another name",
         )
     folder = Path(options.output or f"plant-{options.name}")
     require_free(folder, force=context.force, folder=True)
-    shipped, source = Path(__file__).parent / "examples", Path(plant_cli.__file__).parents[1] / "docs/examples/plant-example/plant_example"
+    shipped, source = (
+        Path(__file__).parent / "examples",
+        Path(plant_cli.__file__).parents[1] / "docs/examples/plant-example/plant_example",
+    )
     example = ((shipped if shipped.is_dir() else source) / f"{options.kind}.py").read_text("utf-8")
     (known, *_) = _FIRST_NAME.findall(example)
     with replacing_folder(folder) as partial:
         files = {
-            f"{values['module']}.py": re.sub(rf'(?<="){known}(?=[" ])|(?<=plant ){known}(?= )', options.name, example),
+            f"{values['module']}.py": re.sub(
+                rf'(?<="){known}(?=[" ])|(?<=plant ){known}(?= )', options.name, example
+            ),
             "pyproject.toml": _PROJECT.format(**values),
             "README.md": _READ_ME.format(**values),
         }

@@ -84,22 +84,41 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         statistics = load_statistics(context.input("mig"), corpus)
         words = open_words(open_session(context), corpus, split.name).documents
         shortlist = context.component(ShortlistSpec, options.shortlist)
-        proposed = propose(shortlist, statistics, {split.name: (split.texts, words)}, context.reporter)
+        proposed = propose(
+            shortlist, statistics, {split.name: (split.texts, words)}, context.reporter
+        )
     model = load_model(find_source(context, folder))
-    scoring = replace(score_split(context, options, split), candidates=proposed.get(split.name), parts=True)
+    scoring = replace(
+        score_split(context, options, split), candidates=proposed.get(split.name), parts=True
+    )
     scoring = replace(scoring, excluded=find_excluded(options.exclude, corpus.labels))
     if options.auc:
-        with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
+        with writing_scores(
+            context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash
+        ) as kept:
             top = model.score(split.texts, replace(scoring, keep=kept.write))
     else:
         top = model.score(split.texts, scoring)
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
-    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
-    write_part_predictions(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
+    write_predictions(
+        context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions
+    )
+    write_part_predictions(
+        context.folder,
+        {name: (part.labels, part.scores) for name, part in top.parts.items()},
+        split,
+        corpus.labels,
+    )
     if output is not None:
         bands = thresholds or read_thresholds(folder, corpus.labels.hash, len(corpus.labels))
         left_out = ["why"] if any(corpus.labels.titles) else ["title", "why"]
-        write_suggestions(output, list_labels(split.doc_ids, top, corpus.labels, bands), form, corpus.labels.ids, left_out)
+        write_suggestions(
+            output,
+            list_labels(split.doc_ids, top, corpus.labels, bands),
+            form,
+            corpus.labels.ids,
+            left_out,
+        )
     return report_scores(top, split, corpus, context.tag)
 
 
@@ -122,33 +141,54 @@ def require_every_score(options: PredictOptions) -> None:
     """Refuse options under which some labels have no score."""
     flag = "--average" if options.average else "--auc"
     if options.leaves_out:
-        raise exclusive_options(flag, "--shortlist", why="a shortlist leaves most labels without a score")
+        raise exclusive_options(
+            flag, "--shortlist", why="a shortlist leaves most labels without a score"
+        )
     if process_count() > 1:
-        raise exclusive_options(flag, "several processes", why="each process has only its share of the documents")
+        raise exclusive_options(
+            flag, "several processes", why="each process has only its share of the documents"
+        )
 
 
 def report_scores(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
     """The best labels of the first documents."""
-    names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
+    names = [
+        f"{label} {title or ''}".strip()
+        for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    ]
     rows = [
         [
             split.doc_ids[row],
-            "; ".join(f"{names[label]} ({score:.3g})" for label, score in zip(labels[:ROWS_SHOWN], scores[:ROWS_SHOWN], strict=True)),
+            "; ".join(
+                f"{names[label]} ({score:.3g})"
+                for label, score in zip(labels[:ROWS_SHOWN], scores[:ROWS_SHOWN], strict=True)
+            ),
         ]
-        for row, (labels, scores) in enumerate(zip(top.labels[:ROWS_SHOWN], top.scores[:ROWS_SHOWN], strict=True))
+        for row, (labels, scores) in enumerate(
+            zip(top.labels[:ROWS_SHOWN], top.scores[:ROWS_SHOWN], strict=True)
+        )
     ]
     kept = top.labels.shape[1]
     table = Table(
         title=f"First {len(rows)} of {len(split)} documents ({split.name})",
         columns=[Column(name="document"), Column(name="best labels (score, 0 to 1)")],
         rows=rows,
-        notes=[] if top.shortlist_recall is None else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
+        notes=[]
+        if top.shortlist_recall is None
+        else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
     )
-    recall = {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
+    recall = (
+        {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
+    )
     return Result(
         tables=[table],
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
-        summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
+        summary={
+            "documents": len(split),
+            "labels_kept": kept,
+            **recall,
+            **cut_summary({split.name: top.cut}),
+        },
     )
 
 
@@ -170,7 +210,10 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
     for name, folder, _ in systems:
         if (other := named.setdefault(folder.resolve(), name)) != name:
             raise UsageError(
-                f"'{other}' and '{name}' are one system", where=str(folder), expected="different systems", todo="name each system once"
+                f"'{other}' and '{name}' are one system",
+                where=str(folder),
+                expected="different systems",
+                todo="name each system once",
             )
     if not corpus.has_split("validation"):
         raise DataError(
@@ -180,28 +223,56 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
         )
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
-    require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
+    require_room(
+        context.folder,
+        sum(map(len, splits.values())),
+        len(corpus.labels),
+        read_size(options.auc_disk),
+    )
 
     members = [partial(_load, context, options, name, folder, mig) for name, folder, mig in systems]
-    folders = {name: context.folder if name == options.split else context.folder / AVERAGING_FOLDER for name in splits}
-    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, LABELS_JUDGED))
+    folders = {
+        name: context.folder if name == options.split else context.folder / AVERAGING_FOLDER
+        for name in splits
+    }
+    best = average_splits(
+        members, splits, corpus.labels, folders, options.mean, max(options.top_k, LABELS_JUDGED)
+    )
     for folder in folders.values():
         if folder != context.folder or not options.auc:
             remove_scores(folder)
     validation = best["validation"]
-    value = tune_threshold(validation.labels, validation.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
+    value = tune_threshold(
+        validation.labels,
+        validation.scores,
+        join_gold(splits["validation"]),
+        len(corpus.labels),
+        options.tune,
+    ).value
     write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
-    write_predictions(context.folder / VALIDATION_FILE, validation.labels, validation.scores, splits["validation"], corpus.labels)
+    write_predictions(
+        context.folder / VALIDATION_FILE,
+        validation.labels,
+        validation.scores,
+        splits["validation"],
+        corpus.labels,
+    )
     split, scored, k = splits[options.split], best[options.split], options.top_k
     top = replace(scored, labels=scored.labels[:, :k], scores=scored.scores[:, :k])
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
-    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
+    write_predictions(
+        context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions
+    )
     result = report_scores(top, split, corpus, context.tag)
     note = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
     return replace(
         result,
         tables=[replace(table, notes=[*table.notes, note]) for table in result.tables],
-        summary={**result.summary, "average": {name: str(folder) for name, folder, _ in systems}, "threshold": value},
+        summary={
+            **result.summary,
+            "average": {name: str(folder) for name, folder, _ in systems},
+            "threshold": value,
+        },
     )
 
 
@@ -224,7 +295,11 @@ def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[
 
 
 def _load(
-    context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
+    context: StageContext,
+    options: PredictOptions,
+    system: str,
+    folder: Path,
+    mig: Callable[[], Path | None],
 ) -> Callable[[SplitName, Keep], Cut]:
     """A function that scores a split with a trained network and returns how much of its texts was not read."""
     corpus = context.corpus()
@@ -232,7 +307,9 @@ def _load(
 
     def score(name: SplitName, keep: Keep) -> Cut:
         split = corpus.split(name)
-        scoring = replace(score_split(context, options, split), name=f"{name} with {system}", k=1, keep=keep)
+        scoring = replace(
+            score_split(context, options, split), name=f"{name} with {system}", k=1, keep=keep
+        )
         return model.score(split.texts, scoring).cut
 
     return score

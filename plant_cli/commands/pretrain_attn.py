@@ -22,19 +22,28 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
 
 def _report(reached: Planted, conditions: str, tag: str | None) -> Result:
     outcome, name = reached.training, reached.measure
-    rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
+    rows = [
+        [str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]]
+        for e in outcome.history
+    ]
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
     table = Table(
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: {outcome.kept_epoch}; relevance is fitted on train only", conditions, reached.speed.note],
+        notes=[
+            f"kept: {outcome.kept_epoch}; relevance is fitted on train only",
+            conditions,
+            reached.speed.note,
+        ],
     )
     best = outcome.kept
     return Result(
         tables=[table],
-        next_step=with_tag("plant finetune" if tag is None else f"plant finetune --planted {tag}", tag),
+        next_step=with_tag(
+            "plant finetune" if tag is None else f"plant finetune --planted {tag}", tag
+        ),
         summary={
             name: best[name],
             f"random {name}": best[f"random {name}"],

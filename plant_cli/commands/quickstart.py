@@ -25,7 +25,11 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     backbone = options.backbone
     if backbone is None:  # the pretrained encoder if its weights are installed
         encoders = [spec for spec in context.components(BackboneSpec) if spec.name == ENCODER]
-        backbone = ENCODER if any(spec.is_installed is None or spec.is_installed() for spec in encoders) else SMALL_ENCODER
+        backbone = (
+            ENCODER
+            if any(spec.is_installed is None or spec.is_installed() for spec in encoders)
+            else SMALL_ENCODER
+        )
     flags = {**context.request.flags, "model": {"backbone": backbone}}
     flags.pop("quickstart", None)
     request = replace(context.request, recipe=RECIPE, flags=flags)

@@ -10,15 +10,28 @@ from plant_cli.api import Column, NoOptions, RecipeError, Result, StageContext, 
 from plant_cli.commands.command_options import CopyOptions, NameOptions
 from plant_cli.data.files import replacing
 from plant_cli.runs.ablation import expand_changes
-from plant_cli.runs.recipes import RecipeLayer, find_recipe, load_recipe, parse_yaml, shipped_recipes
+from plant_cli.runs.recipes import (
+    RecipeLayer,
+    find_recipe,
+    load_recipe,
+    parse_yaml,
+    shipped_recipes,
+)
 from plant_cli.runs.steps import Step, resolve_steps
 
 
 def list_recipes(context: StageContext, options: NoOptions) -> Result:
     """List the recipes that come with `plant`."""
     rows = [(name, load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
-    table = Table(title="Shipped recipes", columns=(Column(name="recipe"), Column(name="what it does")), rows=rows)
-    return Result(tables=[table], next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change")
+    table = Table(
+        title="Shipped recipes",
+        columns=(Column(name="recipe"), Column(name="what it does")),
+        rows=rows,
+    )
+    return Result(
+        tables=[table],
+        next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change",
+    )
 
 
 def show_recipe(context: StageContext, options: NameOptions) -> Result:
@@ -40,7 +53,11 @@ def check_recipe(context: StageContext, options: NameOptions) -> Result:
     """Validate a recipe without running it: every key, type, component and component option."""
     steps = _resolve(context, options.recipe)
     rows = [(step.name, step.spec.summary) for step in steps]
-    table = Table(title=f"{options.recipe} is valid", columns=(Column(name="step"), Column(name="what it does")), rows=rows)
+    table = Table(
+        title=f"{options.recipe} is valid",
+        columns=(Column(name="step"), Column(name="what it does")),
+        rows=rows,
+    )
     return Result(tables=[table], next_step=f"`plant run {shlex.quote(options.recipe)}` runs it")
 
 
@@ -58,7 +75,10 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
     _require_base(source, target)
     with replacing(target) as temporary:
         temporary.write_bytes(source.read_bytes())
-    return Result(data={"file": str(target)}, next_step=f"change {target}, then `plant run {shlex.quote(str(target))}`")
+    return Result(
+        data={"file": str(target)},
+        next_step=f"change {target}, then `plant run {shlex.quote(str(target))}`",
+    )
 
 
 def _require_base(source: Path, target: Path) -> None:
@@ -82,12 +102,20 @@ def _resolve(context: StageContext, name: str) -> list[Step]:
     return resolve_steps(expand_changes(load_recipe(name), registry), RecipeLayer(), registry)
 
 
-def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+def _rows(
+    step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()
+) -> list[tuple[str, str, str]]:
     rows = []
     for key, value in values.items():
         here = (*path, key)
         if isinstance(value, dict) and value:
             rows += _rows(step, shown, part, value, here)
         else:
-            rows.append((".".join((shown, *here)), "" if value is None else str(value), step.layer.origin((part, *here))))
+            rows.append(
+                (
+                    ".".join((shown, *here)),
+                    "" if value is None else str(value),
+                    step.layer.origin((part, *here)),
+                )
+            )
     return rows

@@ -46,13 +46,23 @@ def run(context: StageContext, options: ReportOptions) -> Result:
     left_out = [sentence for section in contents.sections for sentence in section.missing]
     return Result(
         tables=[contents.headline],
-        data={"page": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written], "left_out": left_out},
+        data={
+            "page": str(page),
+            "bytes": page.stat().st_size,
+            "files": [str(path) for path in written],
+            "left_out": left_out,
+        },
         next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.drawings)} figures)",
     )
 
 
 def gather(
-    systems: Sequence[Evaluated], *, paper: bool, documents: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons
+    systems: Sequence[Evaluated],
+    *,
+    paper: bool,
+    documents: int,
+    open_corpus: Callable[[], Corpus],
+    find_reasons: FindReasons,
 ) -> Contents:
     """The report; what the runs do not have is left out with a sentence."""
     tests = find_tests(systems)
@@ -60,7 +70,10 @@ def gather(
     metrics, (first, *others) = systems[0].metrics, [system.name for system in systems]
     return Contents(
         title=f"{first} against {', '.join(others)}" if others else f"Report on {first}",
-        lead=[systems[0].conditions, f"Convention {metrics.convention}: {'; '.join(metrics.assumptions)}."],
+        lead=[
+            systems[0].conditions,
+            f"Convention {metrics.convention}: {'; '.join(metrics.assumptions)}.",
+        ],
         headline=headline,
         sections=[
             write_headline(systems, headline, tests),
@@ -79,7 +92,9 @@ def gather(
     )
 
 
-def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dict[str, Path | None]]:
+def _require_writable(
+    options: ReportOptions, *, force: bool
+) -> tuple[Path, dict[str, Path | None]]:
     """The page and the folders; refuse what cannot be written before any work."""
     page = Path(options.output)
     named = {"figures": options.figures, "tables": options.tables or options.figures}
@@ -88,7 +103,10 @@ def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dic
     for folder in filter(None, folders.values()):
         if folder.is_dir() and any(folder.iterdir()) and not force:
             raise UsageError(
-                "the folder is not empty", where=str(folder), expected="an empty or a new folder", todo="choose another one, or --force"
+                "the folder is not empty",
+                where=str(folder),
+                expected="an empty or a new folder",
+                todo="choose another one, or --force",
             )
         require_place(folder)
     return page, folders
@@ -106,4 +124,7 @@ def _find_reasons(
 ) -> list[list[Explanation]]:
     folder = context.input("finetune", system.system_tag)
     model, index = load_model(find_source(context, folder)), context.corpus().labels
-    return [explain(model, text, own, index, context.reporter) for text, own in zip(texts, labels, strict=True)]
+    return [
+        explain(model, text, own, index, context.reporter)
+        for text, own in zip(texts, labels, strict=True)
+    ]

@@ -23,7 +23,9 @@ def require_planted(context: StageContext, options: FinetuneOptions) -> None:
         return
     try:
         planting = options.starts_planted
-        if options.needs_relevance or (planting and context.find_input("pretrain-attn", options.planted) is None):
+        if options.needs_relevance or (
+            planting and context.find_input("pretrain-attn", options.planted) is None
+        ):
             context.input("mig")
         if planting:
             context.input("pretrain-attn", options.planted)
@@ -55,4 +57,6 @@ def require_server(context: StageContext, options: ServeOptions) -> None:
     """For `serve`."""
     for name in ("fastapi", "uvicorn"):
         if find_spec(name) is None:
-            raise missing_package(name, "which the server is made with", "serve", where="plant serve")
+            raise missing_package(
+                name, "which the server is made with", "serve", where="plant serve"
+            )

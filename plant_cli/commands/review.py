@@ -11,7 +11,17 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api import Column, Corpus, LabelIndex, Result, SilentReporter, StageContext, Table, UsageError, near_names
+from plant_cli.api import (
+    Column,
+    Corpus,
+    LabelIndex,
+    Result,
+    SilentReporter,
+    StageContext,
+    Table,
+    UsageError,
+    near_names,
+)
 from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
 from plant_cli.data.corrected_corpus import LabelledTable
@@ -22,7 +32,14 @@ from plant_cli.report.text import show_count
 from plant_cli.scoring.decisions import ASSIGN
 from plant_cli.scoring.new_texts import STDIN, NewTexts, TextReader
 from plant_cli.scoring.opened_models import open_in
-from plant_cli.scoring.review_sheets import ACCEPT, REJECT_LABEL, ReviewedRow, read_sheet, sheet_format, write_sheet
+from plant_cli.scoring.review_sheets import (
+    ACCEPT,
+    REJECT_LABEL,
+    ReviewedRow,
+    read_sheet,
+    sheet_format,
+    write_sheet,
+)
 from plant_cli.scoring.suggested_documents import Suggesting
 from plant_cli.scoring.top_labels import Scoring
 
@@ -64,11 +81,16 @@ def _open(context: StageContext, options: ReviewExportOptions) -> NewTexts:
         return _reader(context, options.text_column, options.id_column).open(options.path, size)
     split = context.corpus().split(options.split)
     ids, texts, starts = list(split.doc_ids), list(split.texts), range(0, len(split), size)
-    return NewTexts(blocks=((ids[start : start + size], texts[start : start + size]) for start in starts), total=len(split))
+    return NewTexts(
+        blocks=((ids[start : start + size], texts[start : start + size]) for start in starts),
+        total=len(split),
+    )
 
 
 def _reader(context: StageContext, text_column: str | None, id_column: str | None) -> TextReader:
-    return TextReader(data=context.data, reporter=context.reporter, text_column=text_column, id_column=id_column)
+    return TextReader(
+        data=context.data, reporter=context.reporter, text_column=text_column, id_column=id_column
+    )
 
 
 def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result:
@@ -83,9 +105,18 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
     named, lost = _name_labels(rows, corpus.labels)
     known = _find_texts(context, options, corpus, named)
-    places = {} if into is None else into.find({doc_id: text for doc_id, (text, _) in known.items()}, {row.doc_id for row in named})
+    places = (
+        {}
+        if into is None
+        else into.find(
+            {doc_id: text for doc_id, (text, _) in known.items()}, {row.doc_id for row in named}
+        )
+    )
     if into is not None:
-        known = {**known, **{doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()}}
+        known = {
+            **known,
+            **{doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()},
+        }
     decided, refused = list[ReviewedRow](), list[tuple[ReviewedRow, str]]()
     for row in named:
         if row.doc_id not in known:
@@ -99,7 +130,10 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
     unused = [*lost, *refused]
     if not records:
-        reasons = (f"{why} ({show_count(count, 'row')})" for why, count in Counter(why for _, why in unused).items())
+        reasons = (
+            f"{why} ({show_count(count, 'row')})"
+            for why, count in Counter(why for _, why in unused).items()
+        )
         raise UsageError(
             "; ".join(("no document has a decision that can be used", *reasons)),
             where=", ".join(options.sheets),
@@ -109,8 +143,14 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     if into is None:
         write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
     else:
-        corrected = {places[one["doc_id"]]: one["labels"] for one in records if one["doc_id"] in places}
-        added = [(one["doc_id"], one["text"], one["labels"]) for one in records if one["doc_id"] not in places]
+        corrected = {
+            places[one["doc_id"]]: one["labels"] for one in records if one["doc_id"] in places
+        }
+        added = [
+            (one["doc_id"], one["text"], one["labels"])
+            for one in records
+            if one["doc_id"] not in places
+        ]
         write_table(into.correct(corrected, added), output)
         done = f"labels corrected in {show_count(len(corrected), 'row')}, {show_count(len(added), 'row')} added"
         context.reporter.note(f"{output} is {options.into}: {done}")
@@ -118,11 +158,15 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
         write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
         for why in dict.fromkeys(why for _, why in unused):
             those = [row for row, reason in unused if reason == why]
-            near = near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
+            near = (
+                near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
+            )
             first = f"'{those[0].doc_id}' in {those[0].place}{f' ({near})' if near.startswith('did') else ''}"
             if why.startswith("the label"):
                 first = f"'{those[0].label or those[0].title}' in {those[0].place}"
-            context.reporter.warn(f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}")
+            context.reporter.warn(
+                f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}"
+            )
     return _tell(decided, records, conflicts, output)
 
 
@@ -131,7 +175,10 @@ def _open_table(context: StageContext, options: ReviewImportOptions) -> Labelled
     if options.into is None:
         return None
     named = {"text_column": options.text_column, "id_column": options.id_column}
-    return LabelledTable.read(options.into, context.data.model_copy(update={name: given for name, given in named.items() if given}))
+    return LabelledTable.read(
+        options.into,
+        context.data.model_copy(update={name: given for name, given in named.items() if given}),
+    )
 
 
 RECORD_SCHEMA: dict[str, Any] = {
@@ -144,13 +191,23 @@ RECORD_SCHEMA: dict[str, Any] = {
 Known = Mapping[str, tuple[str, Sequence[str]]]  # text and gold labels of documents, by id
 
 
-def _name_labels(rows: Iterable[ReviewedRow], labels: LabelIndex) -> tuple[list[ReviewedRow], list[tuple[ReviewedRow, str]]]:
+def _name_labels(
+    rows: Iterable[ReviewedRow], labels: LabelIndex
+) -> tuple[list[ReviewedRow], list[tuple[ReviewedRow, str]]]:
     """The rows with ids of labels of the run, by id or else by title; and those of other labels."""
     ids, titles = set(labels.ids), Counter(title for title in labels.titles if title)
-    by_title = {title: label for label, title in zip(labels.ids, labels.titles, strict=True) if title and titles[title] == 1}
+    by_title = {
+        title: label
+        for label, title in zip(labels.ids, labels.titles, strict=True)
+        if title and titles[title] == 1
+    }
     named, lost = [], []
     for row in rows:
-        label = row.label if row.label in ids else by_title.get(row.title if not row.label else row.label)
+        label = (
+            row.label
+            if row.label in ids
+            else by_title.get(row.title if not row.label else row.label)
+        )
         if label is None:
             lost.append((row, "the label is retired or unknown"))
         else:
@@ -158,21 +215,36 @@ def _name_labels(rows: Iterable[ReviewedRow], labels: LabelIndex) -> tuple[list[
     return named, lost
 
 
-def _find_texts(context: StageContext, options: ReviewImportOptions, corpus: Corpus, rows: Sequence[ReviewedRow]) -> Known:
+def _find_texts(
+    context: StageContext, options: ReviewImportOptions, corpus: Corpus, rows: Sequence[ReviewedRow]
+) -> Known:
     """Text and gold labels of the documents: of whole texts in JSON lines, else of --texts, else of the run's corpus."""
     wanted = {row.doc_id for row in rows}
     known: dict[str, tuple[str, Sequence[str]]] = {}
     whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
     if options.texts is not None:
-        for ids, texts in _reader(context, options.text_column, options.id_column).open(options.texts).blocks:
-            known |= {doc_id: (text, ()) for doc_id, text in zip(ids, texts, strict=True) if doc_id in wanted - whole.keys()}
+        for ids, texts in (
+            _reader(context, options.text_column, options.id_column).open(options.texts).blocks
+        ):
+            known |= {
+                doc_id: (text, ())
+                for doc_id, text in zip(ids, texts, strict=True)
+                if doc_id in wanted - whole.keys()
+            }
     for name in corpus.sizes:
         if wanted <= known.keys():
             break
         split = corpus.split(name)
         for at, doc_id in enumerate(split.doc_ids):
-            if doc_id in wanted - known.keys() and (doc_id not in whole or whole[doc_id] == split.texts[at]):
-                gold = [corpus.labels.ids[label] for label in split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]]
+            if doc_id in wanted - known.keys() and (
+                doc_id not in whole or whole[doc_id] == split.texts[at]
+            ):
+                gold = [
+                    corpus.labels.ids[label]
+                    for label in split.gold.indices[
+                        split.gold.indptr[at] : split.gold.indptr[at + 1]
+                    ]
+                ]
                 known[doc_id] = (split.texts[at], gold)
     return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}
 
@@ -181,7 +253,9 @@ def _begins_alike(shown: str, text: str) -> bool:
     """Whether a text begins as a sheet shows it, but for what a spreadsheet program or a reviewer changed."""
     shown, text = (" ".join(one[:TEXT_IN_SHEET].split()) for one in (shown, text))
     text = text[: len(shown)]
-    return shown == text or SequenceMatcher(None, shown, text, autojunk=False).ratio() >= ALIKE_TEXTS
+    return (
+        shown == text or SequenceMatcher(None, shown, text, autojunk=False).ratio() >= ALIKE_TEXTS
+    )
 
 
 def _take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
@@ -189,8 +263,14 @@ def _take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
     latest = defaultdict[tuple[str, str, str], str](str)
     for row in rows:
         if row.decision:
-            latest[row.doc_id, row.label, row.who] = max(latest[row.doc_id, row.label, row.who], row.time)
-    return [row for row in rows if not row.decision or row.time == latest[row.doc_id, row.label, row.who]]
+            latest[row.doc_id, row.label, row.who] = max(
+                latest[row.doc_id, row.label, row.who], row.time
+            )
+    return [
+        row
+        for row in rows
+        if not row.decision or row.time == latest[row.doc_id, row.label, row.who]
+    ]
 
 
 def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:
@@ -199,11 +279,17 @@ def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[R
     for row in rows:
         if row.decision:
             decisions[row.doc_id, row.label].append(row)
-    return {pair: found for pair, found in decisions.items() if len({row.decision for row in found}) > 1}
+    return {
+        pair: found for pair, found in decisions.items() if len({row.decision for row in found}) > 1
+    }
 
 
 def _correct(
-    rows: Iterable[ReviewedRow], known: Known, conflicts: Mapping[tuple[str, str], Any], *, keep: bool
+    rows: Iterable[ReviewedRow],
+    known: Known,
+    conflicts: Mapping[tuple[str, str], Any],
+    *,
+    keep: bool,
 ) -> Iterator[dict[str, Any]]:
     """A record for each document: its gold labels, where it has any, with those that were accepted and without those rejected."""
     documents = defaultdict[str, list[ReviewedRow]](list)
@@ -215,8 +301,14 @@ def _correct(
             continue
         text, gold = known[doc_id]
         said = {row.label: row.decision for row in decided}
-        assigned = [row.label for row in found if keep and row.band == ASSIGN and (doc_id, row.label) not in conflicts]
-        labels = dict.fromkeys([*gold, *assigned, *(label for label, decision in said.items() if decision == ACCEPT)])
+        assigned = [
+            row.label
+            for row in found
+            if keep and row.band == ASSIGN and (doc_id, row.label) not in conflicts
+        ]
+        labels = dict.fromkeys(
+            [*gold, *assigned, *(label for label, decision in said.items() if decision == ACCEPT)]
+        )
         yield {
             "doc_id": doc_id,
             "text": text,
@@ -240,11 +332,20 @@ def _tell(
         "conflicts": len(conflicts),
     }
     tables = [
-        Table(title=f"Written to {output}", columns=[Column(name=name, kind="count") for name in counts], rows=[list(counts.values())])
+        Table(
+            title=f"Written to {output}",
+            columns=[Column(name=name, kind="count") for name in counts],
+            rows=[list(counts.values())],
+        )
     ]
     if conflicts:
         listed = [
-            [doc_id, label, found[0].title, "; ".join(f"{row.who}: {row.decision}" for row in found)]
+            [
+                doc_id,
+                label,
+                found[0].title,
+                "; ".join(f"{row.who}: {row.decision}" for row in found),
+            ]
             for (doc_id, label), found in list(conflicts.items())[:SHOWN]
         ]
         tables.append(
@@ -252,11 +353,19 @@ def _tell(
                 title="Conflicts: these labels stay as they were",
                 columns=[Column(name=name) for name in ("document", "label", "title", "decisions")],
                 rows=listed,
-                notes=[f"{len(conflicts) - SHOWN} more: --format json lists all"] if len(conflicts) > SHOWN else [],
+                notes=[f"{len(conflicts) - SHOWN} more: --format json lists all"]
+                if len(conflicts) > SHOWN
+                else [],
             )
         )
     every = [
-        {"doc_id": doc_id, "label": label, "decisions": {row.place: [row.who, row.decision] for row in found}}
+        {
+            "doc_id": doc_id,
+            "label": label,
+            "decisions": {row.place: [row.who, row.decision] for row in found},
+        }
         for (doc_id, label), found in conflicts.items()
     ]
-    return Result(tables=tables, data={**counts, "conflicts": every, "written": str(output)}, summary=counts)
+    return Result(
+        tables=tables, data={**counts, "conflicts": every, "written": str(output)}, summary=counts
+    )

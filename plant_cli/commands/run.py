@@ -26,10 +26,22 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
     """The request that runs the recipe of the options; `sets` are values beside those of the command line."""
     sets = (*request.sets, *sets)
     if options.smoke:
-        recipe = expand_changes(merge_layers(load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES})), request.registry)
+        recipe = expand_changes(
+            merge_layers(load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES})),
+            request.registry,
+        )
         sets = (*_smoke(recipe), *sets)
-    flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
-    return replace(request, recipe=options.recipe, seeds=options.seeds, jobs=options.jobs, sets=sets, flags=flags)
+    flags = {
+        section: given for section, given in request.flags.items() if section in SHARED_SECTIONS
+    }
+    return replace(
+        request,
+        recipe=options.recipe,
+        seeds=options.seeds,
+        jobs=options.jobs,
+        sets=sets,
+        flags=flags,
+    )
 
 
 def _smoke(recipe: RecipeLayer) -> Iterator[str]:
@@ -37,7 +49,9 @@ def _smoke(recipe: RecipeLayer) -> Iterator[str]:
     for section, values in recipe.values.items():
         if section.startswith(("pretrain-attn", "finetune")):
             yield from (f"{section}.{value}" for value in TRIED)
-        if isinstance(values, dict) and "train_share" in (values.get("data") or {}):  # one document teaches nothing
+        if isinstance(values, dict) and "train_share" in (
+            values.get("data") or {}
+        ):  # one document teaches nothing
             yield f"{section}.data.train_share=0.5"
 
 
@@ -52,21 +66,52 @@ def report_recipe(runner: Runner, request: Request) -> Result:
             todo="`plant recipe show quickstart` shows an example",
         )
     summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
-    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _show_numbers(summaries[o.name])) for o in outcomes]
-    columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
-    shown = [table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables]
+    rows = [
+        (
+            o.name,
+            "unchanged" if o.unchanged else "done",
+            round(o.seconds, 1),
+            _show_numbers(summaries[o.name]),
+        )
+        for o in outcomes
+    ]
+    columns = (
+        Column(name="step"),
+        Column(name="status"),
+        Column(name="seconds", kind="exact"),
+        Column(name="main numbers"),
+    )
+    shown = [
+        table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables
+    ]
     return Result(
-        tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
-        data={o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]} for o in outcomes},
+        tables=[
+            *shown,
+            Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows),
+        ],
+        data={
+            o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]}
+            for o in outcomes
+        },
         next_step=outcomes[-1].result.next_step,
     )
 
 
 def _show_numbers(summary: Mapping[str, Any]) -> str:
-    numbers = {key: value for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)}
-    return ", ".join(f"{key} {show_number(key, value)}" for key, value in list(numbers.items())[:NUMBERS_SHOWN])
+    numbers = {
+        key: value
+        for key, value in summary.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return ", ".join(
+        f"{key} {show_number(key, value)}" for key, value in list(numbers.items())[:NUMBERS_SHOWN]
+    )
 
 
 def show_number(name: str, value: float) -> str:
     """A number of a summary: a metric, whose name has a capital as the field writes it, in points; others as they are."""
-    return f"{100 * value:.1f}" if isinstance(value, float) and name != name.lower() and 0 <= value <= 1 else f"{value:.4g}"
+    return (
+        f"{100 * value:.1f}"
+        if isinstance(value, float) and name != name.lower() and 0 <= value <= 1
+        else f"{value:.4g}"
+    )

@@ -29,12 +29,24 @@ def run(context: StageContext, options: ServeOptions) -> Result:
         port = opened.getsockname()[1]
         shown = f"[{options.host}]" if ":" in options.host else options.host
         hosts = frozenset({"localhost", "127.0.0.1", "::1", options.host}) if local else None
-        limits = Limits(max_bytes=read_size(options.max_bytes), timeout=options.timeout, concurrency=options.concurrency)
+        limits = Limits(
+            max_bytes=read_size(options.max_bytes),
+            timeout=options.timeout,
+            concurrency=options.concurrency,
+        )
         server = build_server(service, limits, hosts=hosts, token=token, log=context.reporter.warn)
-        known = "; ".join(f"{name}: {len(model.loaded.opened.labels):,} labels" for name, model in models.items())
+        known = "; ".join(
+            f"{name}: {len(model.loaded.opened.labels):,} labels" for name, model in models.items()
+        )
         context.reporter.note(f"http://{shown}:{port} ({known}); Ctrl-C ends it")
         try:
-            run_server(server, opened, options.timeout, lambda force: renew(list(models.values()), force=force), watch=options.watch)
+            run_server(
+                server,
+                opened,
+                options.timeout,
+                lambda force: renew(list(models.values()), force=force),
+                watch=options.watch,
+            )
         finally:
             for model in models.values():
                 model.close()

@@ -22,7 +22,12 @@ from plant_cli.scoring.new_texts import NewTexts, TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.review_sheets import sheet_format, write_sheet
 from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
-from plant_cli.scoring.suggestion_files import annif_lines, find_form, frame_texts, write_suggestions
+from plant_cli.scoring.suggestion_files import (
+    annif_lines,
+    find_form,
+    frame_texts,
+    write_suggestions,
+)
 from plant_cli.scoring.top_labels import Scoring
 
 TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
@@ -53,30 +58,61 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         assigned=options.assigned,
         kept=0 if options.sheet is None else TEXT_IN_SHEET,
     )
-    left_out = [name for name, there in {"title": any(opened.labels.titles), "why": options.why}.items() if not there]
+    left_out = [
+        name
+        for name, there in {"title": any(opened.labels.titles), "why": options.why}.items()
+        if not there
+    ]
     if files:
         writers = {
-            path: write_sheet if form == SHEET else partial(write_suggestions, form=form, labels=opened.labels.ids, left_out=left_out)
+            path: write_sheet
+            if form == SHEET
+            else partial(write_suggestions, form=form, labels=opened.labels.ids, left_out=left_out)
             for path, form in files.items()
         }
         return write_kept(
-            context, suggesting, new, writers, options.model_dump(exclude={"output", "sheet", "to", "path", "micro_batch"}, mode="json")
+            context,
+            suggesting,
+            new,
+            writers,
+            options.model_dump(
+                exclude={"output", "sheet", "to", "path", "micro_batch"}, mode="json"
+            ),
         )
     speak = context.request.speak
-    answers = suggesting.answer(new, SilentReporter() if speak or new.total == 1 else context.reporter)
+    answers = suggesting.answer(
+        new, SilentReporter() if speak or new.total == 1 else context.reporter
+    )
     if speak is not None:
         say = partial(frame_texts, left_out=left_out)
-        return Result(summary=_count(_speak(answers, speak, annif_lines if options.to else lambda some: [say(some).write_ndjson()])))
-    return _show(list(chain.from_iterable(answers)), opened, explained=options.why, titled="title" not in left_out)
+        return Result(
+            summary=_count(
+                _speak(
+                    answers,
+                    speak,
+                    annif_lines if options.to else lambda some: [say(some).write_ndjson()],
+                )
+            )
+        )
+    return _show(
+        list(chain.from_iterable(answers)),
+        opened,
+        explained=options.why,
+        titled="title" not in left_out,
+    )
 
 
 def texts_together(context: StageContext) -> int:
     """How many texts are read and scored together."""
-    return TEXTS_TOGETHER // (NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1)
+    return TEXTS_TOGETHER // (
+        NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1
+    )
 
 
 def _speak(
-    answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], None], say: Callable[[list[SuggestedDocument]], Iterable[str]]
+    answers: Iterable[list[SuggestedDocument]],
+    speak: Callable[[str], None],
+    say: Callable[[list[SuggestedDocument]], Iterable[str]],
 ) -> Iterator[SuggestedDocument]:
     """Write each block as it comes."""
     for documents in answers:
@@ -102,9 +138,16 @@ def write_kept(
     """
     record = hash_file(context.input("finetune", context.tag) / STAGE_FILE)
     first, *_ = writers
-    with keeping(first, {"model": record, "kept": suggesting.kept, **made_by}, context.reporter, anew=context.force) as kept:
+    with keeping(
+        first,
+        {"model": record, "kept": suggesting.kept, **made_by},
+        context.reporter,
+        anew=context.force,
+    ) as kept:
         before = kept.number
-        for documents in suggesting.answer(replace(new, blocks=kept.skip(new.blocks)), context.reporter, before):
+        for documents in suggesting.answer(
+            replace(new, blocks=kept.skip(new.blocks)), context.reporter, before
+        ):
             kept.add(documents)
         context.confirm_inputs()
         for path, write in writers.items():
@@ -158,19 +201,35 @@ def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Pat
     """The files to write, and the format of each; refuse what cannot be read or written before any work."""
     if (options.path is None) == (options.text is None):
         raise UsageError(
-            "there is nothing to label" if options.path is None else "both a file and a text are given",
+            "there is nothing to label"
+            if options.path is None
+            else "both a file and a text are given",
             where="plant suggest",
             expected="either texts in files or --text",
             todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
         )
     if options.text is not None and not options.text.strip():
-        raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
+        raise UsageError(
+            "the text is empty",
+            where="--text",
+            expected="words to label",
+            todo="give a text, or a table of texts",
+        )
     refuse_replacing(options.output, options.path)
     refuse_replacing(options.sheet, options.path, options.output)
     if options.to is not None and options.output is None and not (options.to == "annif" and speaks):
         todo = "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON to the screen"
-        raise UsageError(f"no file is named for the format {options.to}", where="--to", expected="-O with a file", todo=todo)
-    files = {} if options.output is None else {Path(options.output): find_form(Path(options.output), options.to, force=force)}
+        raise UsageError(
+            f"no file is named for the format {options.to}",
+            where="--to",
+            expected="-O with a file",
+            todo=todo,
+        )
+    files = (
+        {}
+        if options.output is None
+        else {Path(options.output): find_form(Path(options.output), options.to, force=force)}
+    )
     if options.sheet is not None:
         require_free(Path(options.sheet), force=force)
         sheet_format(Path(options.sheet))
@@ -178,31 +237,73 @@ def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Pat
     return files
 
 
-def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: bool, titled: bool) -> Result:
+def _show(
+    documents: list[SuggestedDocument], opened: OpenModel, *, explained: bool, titled: bool
+) -> Result:
     """The suggestions on the screen: label and reason in one row."""
     never, thresholds = False, opened.thresholds
     rows: list[list[str | float]] = []
     for one in documents:
         for label, title, score, threshold, band, *why in zip(
-            one.labels, one.titles, one.scores, one.thresholds, one.bands, *([one.why] if explained else []), strict=True
+            one.labels,
+            one.titles,
+            one.scores,
+            one.thresholds,
+            one.bands,
+            *([one.why] if explained else []),
+            strict=True,
         ):
             never = never or threshold is None
-            cut: list[str | float] = [] if explained else ["never" if threshold is None else _round(threshold)]
-            rows.append([one.doc_id, label, *([title or ""] if titled else []), _round(score), *cut, band, *why])
-    names = ["document", "label", *(["title"] if titled else []), "score", *([] if explained else ["threshold"]), "band"]
+            cut: list[str | float] = (
+                [] if explained else ["never" if threshold is None else _round(threshold)]
+            )
+            rows.append(
+                [
+                    one.doc_id,
+                    label,
+                    *([title or ""] if titled else []),
+                    _round(score),
+                    *cut,
+                    band,
+                    *why,
+                ]
+            )
+    names = [
+        "document",
+        "label",
+        *(["title"] if titled else []),
+        "score",
+        *([] if explained else ["threshold"]),
+        "band",
+    ]
     tuned = (
-        f"for {thresholds.objective}, chosen on {thresholds.source}" if thresholds.review is not None else f"tuned on {thresholds.source}"
+        f"for {thresholds.objective}, chosen on {thresholds.source}"
+        if thresholds.review is not None
+        else f"tuned on {thresholds.source}"
     )
     notes = [
         show_count(len(rows), "suggestion"),
         f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold {tuned}; scores are probabilities, "
         f"calibrated on {thresholds.source}",
-        *(["never: no threshold of the label reaches the target on validation"] if never and not explained else []),
-        *(["why: what network and scorers add to the log-odds, and by what (`plant explain` marks the words)"] if explained else []),
+        *(
+            ["never: no threshold of the label reaches the target on validation"]
+            if never and not explained
+            else []
+        ),
+        *(
+            [
+                "why: what network and scorers add to the log-odds, and by what (`plant explain` marks the words)"
+            ]
+            if explained
+            else []
+        ),
     ]
     table = Table(
         title=show_count(len(documents), "text"),
-        columns=[Column(name=name, kind="exact" if name in ("score", "threshold") else "text") for name in (*names, *["why"] * explained)],
+        columns=[
+            Column(name=name, kind="exact" if name in ("score", "threshold") else "text")
+            for name in (*names, *["why"] * explained)
+        ],
         rows=rows,
         notes=notes,
         whole=explained,

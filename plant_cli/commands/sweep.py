@@ -33,7 +33,15 @@ from plant_cli.data.files import hash_json, replacing
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import draw_series, require_packages
 from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
-from plant_cli.runs.recipes import dump_yaml, load_recipe, merge_layers, nest, parse_command, parse_sets, parse_value
+from plant_cli.runs.recipes import (
+    dump_yaml,
+    load_recipe,
+    merge_layers,
+    nest,
+    parse_command,
+    parse_sets,
+    parse_value,
+)
 from plant_cli.runs.runner import RequestRunner, run_stage_below
 from plant_cli.runs.side_by_side import Workers
 from plant_cli.runs.steps import Step, resolve_steps
@@ -98,35 +106,62 @@ def run(context: StageContext, options: SweepOptions) -> Result:
         require_packages()
     space = _read_space(options)
     request = context.request
-    flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
+    flags = {
+        section: given for section, given in request.flags.items() if section in SHARED_SECTIONS
+    }
     request = replace(request, recipe=options.recipe, resume=True, flags=flags, jobs=options.jobs)
     proposals = _propose(space, options.trials, context.machine.seed, options.jobs)
     runner = RequestRunner(request)
     with runner.working("a sweep") as workers:
         trials, over = _run_trials(runner, workers, proposals, options)
-    ranked = sorted(trials, key=lambda trial: -1.0 if trial.figure is None else trial.figure, reverse=True)
+    ranked = sorted(
+        trials, key=lambda trial: -1.0 if trial.figure is None else trial.figure, reverse=True
+    )
     best = context.run_path / BEST
     _write_best(best, options.recipe, ranked[0].values)
     files = [] if options.figures is None else _draw(Path(options.figures), ranked, options.metric)
     notes = [
         f"{options.metric} on validation, one seed: of many trials the best is partly luck; compare it on other seeds, and test it once"
     ]
-    notes += [f"failed trials: {sum(trial.figure is None for trial in ranked)}"] if ranked[-1].figure is None else []
+    notes += (
+        [f"failed trials: {sum(trial.figure is None for trial in ranked)}"]
+        if ranked[-1].figure is None
+        else []
+    )
     notes += ["the hours were over before all trials"] if over else []
     notes.append(f"the best values are in {best}: plant run {best}")
-    columns = [*(Column(name=key, kind="exact") for key in space), Column(name=options.metric, kind="points")]
+    columns = [
+        *(Column(name=key, kind="exact") for key in space),
+        Column(name=options.metric, kind="points"),
+    ]
     columns += [Column(name="seconds", kind="count"), Column(name="folder"), Column(name="error")]
     rows: list[list[Cell]] = [
-        [*map(_show, trial.values.values()), trial.figure, trial.seconds, trial.folder, "" if trial.error is None else trial.error.what]
+        [
+            *map(_show, trial.values.values()),
+            trial.figure,
+            trial.seconds,
+            trial.folder,
+            "" if trial.error is None else trial.error.what,
+        ]
         for trial in ranked
     ]
     return Result(
-        tables=[Table(title=f"{len(trials)} trials of {options.recipe}", columns=columns, rows=rows, notes=notes)],
+        tables=[
+            Table(
+                title=f"{len(trials)} trials of {options.recipe}",
+                columns=columns,
+                rows=rows,
+                notes=notes,
+            )
+        ],
         data={
             "metric": options.metric,
             "best": ranked[0].values,
             "recipe": str(best),
-            "trials": [{"values": trial.values, "figure": trial.figure, "folder": trial.folder} for trial in ranked],
+            "trials": [
+                {"values": trial.values, "figure": trial.figure, "folder": trial.folder}
+                for trial in ranked
+            ],
             "files": files,
         },
         summary={options.metric: ranked[0].figure, "trials": len(trials)},
@@ -138,7 +173,11 @@ def _read_space(options: SweepOptions) -> Space:
     for text in options.over:
         key, _, given = text.partition("=")
         ends = [parse_value(end, "--over") for end in given.split("..")] if ".." in given else []
-        if len(ends) == 2 and all(isinstance(end, int | float) for end in ends) and ends[0] < ends[1]:
+        if (
+            len(ends) == 2
+            and all(isinstance(end, int | float) for end in ends)
+            and ends[0] < ends[1]
+        ):
             space[key] = Range(*ends)
         elif given and not ends:
             space[key] = parse_value(f"[{given}]", "--over")
@@ -150,29 +189,50 @@ def _read_space(options: SweepOptions) -> Space:
                 todo="write it like that; another corpus needs another run",
             )
     if not options.trials and any(isinstance(tried, Range) for tried in space.values()):
-        raise UsageError("a range has no end of values", where="--over", expected="--trials with a range", todo="add --trials 20")
+        raise UsageError(
+            "a range has no end of values",
+            where="--over",
+            expected="--trials with a range",
+            todo="add --trials 20",
+        )
     return space
 
 
 def _run_trials(
-    runner: RequestRunner, workers: Workers, proposals: Iterator[tuple[Values, Tell]], options: SweepOptions
+    runner: RequestRunner,
+    workers: Workers,
+    proposals: Iterator[tuple[Values, Tell]],
+    options: SweepOptions,
 ) -> tuple[list[Trial], bool]:
     """Trials in the order in which they ended, as many at a time as there are jobs; and whether the hours were over before the last.
 
     A step that several trials share runs once. A trial that fails does not stop the others.
     """
-    until, more, stop = float("inf") if options.hours is None else time.monotonic() + 3600 * options.hours, True, None
+    until, more, stop = (
+        float("inf") if options.hours is None else time.monotonic() + 3600 * options.hours,
+        True,
+        None,
+    )
     outcomes, began = dict[str, StepResult | PlantError](), dict[str, tuple[Trial, float]]()
     going, ended = list[Trial](), dict[str, Trial]()
     while True:
-        while more and len(going) < options.jobs and (time.monotonic() < until or not (ended or going)):
+        while (
+            more
+            and len(going) < options.jobs
+            and (time.monotonic() < until or not (ended or going))
+        ):
             proposal = next(proposals, None)
             more = proposal is not None
             going += [] if proposal is None else [_open(runner.request, *proposal)]
         if not going:
             break
         for trial in going:
-            if trial.follow(outcomes) and stop is None and workers.room and (step := trial.steps[0]).name not in workers.at_work:
+            if (
+                trial.follow(outcomes)
+                and stop is None
+                and workers.room
+                and (step := trial.steps[0]).name not in workers.at_work
+            ):
                 began[step.name] = trial, time.monotonic()
                 workers.begin(step.name, run_stage_below, trial.request, step.spec.name, step.tag)
         if stop is not None and not workers.at_work:
@@ -191,11 +251,17 @@ def _run_trials(
         for trial in [trial for trial in going if not trial.follow(outcomes)]:
             going.remove(trial)
             if trial.error is None:
-                _require_measured(options.metric, [name for name in SWEEP_METRICS if name in trial.summary])
+                _require_measured(
+                    options.metric, [name for name in SWEEP_METRICS if name in trial.summary]
+                )
                 trial.figure = trial.summary[options.metric]
             trial.tell(trial.figure)
             ended.setdefault(trial.folder, trial)
-            came = f"{options.metric} {100 * trial.figure:.1f}" if trial.figure is not None else f"failed: {trial.error}"
+            came = (
+                f"{options.metric} {100 * trial.figure:.1f}"
+                if trial.figure is not None
+                else f"failed: {trial.error}"
+            )
             values = ", ".join(f"{key}={_show(value)}" for key, value in trial.values.items())
             runner.request.reporter.note(f"trial {len(ended)}: {values}: {came}")
     if all(trial.figure is None for trial in ended.values()):
@@ -204,7 +270,9 @@ def _run_trials(
 
 
 def _open(request: Request, values: Values, tell: Tell) -> Trial:
-    trial = Trial(values=values, tell=tell, folder=f"trial-{hash_json(values)[:8]}", request=request)
+    trial = Trial(
+        values=values, tell=tell, folder=f"trial-{hash_json(values)[:8]}", request=request
+    )
     try:
         trial.steps, sets = _plan(request, values, trial.folder)
         trial.request, trial.folder = replace(request, sets=sets), trial.steps[-1].name
@@ -213,16 +281,26 @@ def _open(request: Request, values: Values, tell: Tell) -> Trial:
     return trial
 
 
-def _propose(space: Space, trials: int | None, seed: int, jobs: int) -> Iterator[tuple[Values, Tell]]:
+def _propose(
+    space: Space, trials: int | None, seed: int, jobs: int
+) -> Iterator[tuple[Values, Tell]]:
     """The values of one trial after the other, and what its figure is told to: all combinations, or as many as `trials`."""
     choices = {key: tried for key, tried in space.items() if isinstance(tried, list)}
-    if len(choices) == len(space) and (trials is None or trials >= prod(map(len, choices.values()))):
+    if len(choices) == len(space) and (
+        trials is None or trials >= prod(map(len, choices.values()))
+    ):
         for combination in product(*choices.values()):
             yield dict(zip(choices, combination, strict=True)), lambda figure: None
         return
     if find_spec("optuna") is None:
         otherwise = ", or values without ranges and trials for all combinations"
-        raise missing_package("optuna", "which chooses the values of trials", "sweep", where="--trials", otherwise=otherwise)
+        raise missing_package(
+            "optuna",
+            "which chooses the values of trials",
+            "sweep",
+            where="--trials",
+            otherwise=otherwise,
+        )
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -237,21 +315,30 @@ def _propose(space: Space, trials: int | None, seed: int, jobs: int) -> Iterator
         values: Values = {}
         for key, tried in space.items():
             if isinstance(tried, list):
-                values[key] = tried[trial.suggest_categorical(key, range(len(tried)))]  # optuna takes no lists as values
+                values[key] = tried[
+                    trial.suggest_categorical(key, range(len(tried)))
+                ]  # optuna takes no lists as values
             elif isinstance(tried.low, int) and isinstance(tried.high, int):
                 values[key] = trial.suggest_int(key, tried.low, tried.high, log=tried.logarithmic)
             else:
-                values[key] = float(f"{trial.suggest_float(key, tried.low, tried.high, log=tried.logarithmic):.3g}")
+                values[key] = float(
+                    f"{trial.suggest_float(key, tried.low, tried.high, log=tried.logarithmic):.3g}"
+                )
 
         def tell(figure: float | None, asked: optuna.Trial = trial) -> None:
-            study.tell(asked, figure, state=optuna.trial.TrialState.FAIL if figure is None else None)
+            study.tell(
+                asked, figure, state=optuna.trial.TrialState.FAIL if figure is None else None
+            )
 
         yield values, tell
 
 
 def _plan(request: Request, values: Values, name: str) -> tuple[list[Step], Sequence[str]]:
     """The stages of a trial of this name up to the one that trains the system, and the `--set` texts with which they run."""
-    recipe, over = load_recipe(str(request.recipe)).without(NAMED_CHANGES), parse_command(request.sets, request.flags)
+    recipe, over = (
+        load_recipe(str(request.recipe)).without(NAMED_CHANGES),
+        parse_command(request.sets, request.flags),
+    )
     full = [step for step in resolve_steps(recipe, over, request.registry) if step.tag is None]
     system = next((step.spec.name for step in full if step.spec.system == "trains"), None)
     if system is None:
@@ -262,13 +349,32 @@ def _plan(request: Request, values: Values, name: str) -> tuple[list[Step], Sequ
             todo="`plant recipe show recommended` shows an example",
         )
     sets = request.sets
-    steps = {step.spec.name: step for step in full if step.spec.name == system or system in step.spec.feeds}
-    chosen = merge_layers(*(nest(tuple(key.split(".")), value, "--over") for key, value in values.items()))
-    other = {step.name: step for step in resolve_steps(merge_layers(recipe, chosen), over, request.registry)}
-    if any((step.values, step.sections) != (other[step.name].values, other[step.name].sections) for step in full):  # else as it is
-        sets = (*sets, *(f"{NAMED_CHANGES}.{name}.{key}={json.dumps(value)}" for key, value in values.items()))
-        changed = expand_changes(merge_layers(recipe, parse_sets(sets).only({NAMED_CHANGES})), request.registry)
-        copies = [step for step in resolve_steps(changed, over, request.registry) if step.tag == name]
+    steps = {
+        step.spec.name: step
+        for step in full
+        if step.spec.name == system or system in step.spec.feeds
+    }
+    chosen = merge_layers(
+        *(nest(tuple(key.split(".")), value, "--over") for key, value in values.items())
+    )
+    other = {
+        step.name: step
+        for step in resolve_steps(merge_layers(recipe, chosen), over, request.registry)
+    }
+    if any(
+        (step.values, step.sections) != (other[step.name].values, other[step.name].sections)
+        for step in full
+    ):  # else as it is
+        sets = (
+            *sets,
+            *(f"{NAMED_CHANGES}.{name}.{key}={json.dumps(value)}" for key, value in values.items()),
+        )
+        changed = expand_changes(
+            merge_layers(recipe, parse_sets(sets).only({NAMED_CHANGES})), request.registry
+        )
+        copies = [
+            step for step in resolve_steps(changed, over, request.registry) if step.tag == name
+        ]
         steps |= {step.spec.name: step for step in copies if step.spec.name in steps}
     return list(steps.values()), sets
 
@@ -300,13 +406,24 @@ def _draw(folder: Path, trials: Sequence[Trial], metric: str) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for key in trials[0].values:
-        points = [(trial.values[key], Bound(value=100 * trial.figure)) for trial in trials if trial.figure is not None]
+        points = [
+            (trial.values[key], Bound(value=100 * trial.figure))
+            for trial in trials
+            if trial.figure is not None
+        ]
         if not all(isinstance(at, int | float) for at, _ in points):
             continue
         span = [at for at, _ in points]
         scale = "log" if Range(min(span), max(span)).logarithmic else "linear"
         settings = {"xlabel": key, "ylabel": f"{metric} on validation", "xscale": scale}
-        (drawing,) = draw_series(key, f"{metric} by {key}", "One dot for each trial.", {"trials": points}, settings, line=False)
+        (drawing,) = draw_series(
+            key,
+            f"{metric} by {key}",
+            "One dot for each trial.",
+            {"trials": points},
+            settings,
+            line=False,
+        )
         svg, png = drawing.render()
         (folder / f"{key}.svg").write_text(svg, encoding="utf-8")
         (folder / f"{key}.png").write_bytes(png)
@@ -315,4 +432,8 @@ def _draw(folder: Path, trials: Sequence[Trial], metric: str) -> list[str]:
 
 
 def _show(value: Any) -> Cell:
-    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else json.dumps(value)
+    return (
+        value
+        if isinstance(value, int | float | str) and not isinstance(value, bool)
+        else json.dumps(value)
+    )

@@ -45,19 +45,34 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     refuse_unreachable(predictions, gold, targets, path.name)
     review = options.review if calibrated else None
     chosen = choose_on_validation(predictions, gold, targets, review)
-    decided = {"validation": (decide_left_out(predictions, gold, targets, review, seed), predictions, gold)}
+    decided = {
+        "validation": (decide_left_out(predictions, gold, targets, review, seed), predictions, gold)
+    }
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
         decided[options.measure] = (find_decisions(scored, chosen), scored, other)
     drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
-    content = record_decisions(decided, chosen, {"system": location.name, "target": str(targets), "calibrated": calibrated, **drawn})
-    write_thresholds(context.folder, chosen.assign.tolist(), str(targets), gold.label_hash, chosen.review.tolist())
+    content = record_decisions(
+        decided,
+        chosen,
+        {"system": location.name, "target": str(targets), "calibrated": calibrated, **drawn},
+    )
+    write_thresholds(
+        context.folder,
+        chosen.assign.tolist(),
+        str(targets),
+        gold.label_hash,
+        chosen.review.tolist(),
+    )
     write_json(context.folder / DECISIONS, content)
     return Result(
         tables=make_decision_tables(content, {name: given[-1] for name, given in decided.items()}),
         data=content,
         next_step=_suggest_next(context, location),
-        summary={"target": str(targets), "automatic": content["splits"]["validation"]["automatic"]["value"]},
+        summary={
+            "target": str(targets),
+            "automatic": content["splits"]["validation"]["automatic"]["value"],
+        },
     )
 
 
@@ -96,7 +111,10 @@ def _find_validation(context: StageContext, location: Location) -> Path:
         )
     if location.file is not None:
         return location.file
-    predict, trained = context.find_input("predict", location.tag), partial(context.input, "finetune", location.tag)
+    predict, trained = (
+        context.find_input("predict", location.tag),
+        partial(context.input, "finetune", location.tag),
+    )
     folder = trained() if predict is None else find_thresholds(predict, trained)
     if not (folder / VALIDATION_FILE).exists():
         file = f"{shlex.quote(str(context.run_path))}/{'-'.join(filter(None, ('predict', location.tag)))}/{PREDICTIONS}"

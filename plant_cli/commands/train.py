@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plant_cli.api import Column, Interrupted, PlantError, Result, SilentReporter, StageContext, Table
+from plant_cli.api import (
+    Column,
+    Interrupted,
+    PlantError,
+    Result,
+    SilentReporter,
+    StageContext,
+    Table,
+)
 from plant_cli.commands.command_options import TrainOptions
 from plant_cli.commands.finetune import describe_gain
 from plant_cli.data.corpus_files import CorpusRecord
@@ -32,7 +40,9 @@ _HOUR = 3600.0  # seconds
 
 def run(context: StageContext, options: TrainOptions) -> Result:
     """Fit scorers, train a network while time is left if the user gives it time, and measure the model."""
-    training = Training(context, None if options.hours is None else time.monotonic() + _HOUR * options.hours)
+    training = Training(
+        context, None if options.hours is None else time.monotonic() + _HOUR * options.hours
+    )
     try:
         return training.run()
     except Interrupted as error:
@@ -41,7 +51,8 @@ def run(context: StageContext, options: TrainOptions) -> Result:
             error.what,
             where=error.where,
             expected="all steps of `plant train`",
-            todo="the same command goes on where it stopped" + ("; `plant suggest` uses the model that is finished" if ready else ""),
+            todo="the same command goes on where it stopped"
+            + ("; `plant suggest` uses the model that is finished" if ready else ""),
         ) from error
 
 
@@ -55,17 +66,34 @@ class Training:
     def run(self) -> Result:
         """Take all steps that are not finished."""
         request = self.context.request
-        flags = {section: dict(given) for section, given in request.flags.items() if section != "train"}
+        flags = {
+            section: dict(given) for section, given in request.flags.items() if section != "train"
+        }
         if not (self.context.run_path / RUN_RECIPE).exists():
-            flags["data"] = {**guess_columns(self.context, self.context.data), **flags.get("data", {})}
-        self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=flags, deadline=self.deadline)
+            flags["data"] = {
+                **guess_columns(self.context, self.context.data),
+                **flags.get("data", {}),
+            }
+        self.request = replace(
+            request,
+            recipe=request.recipe or _STEPS,
+            resume=True,
+            flags=flags,
+            deadline=self.deadline,
+        )
         path = self.context.run_path
         if (path / HEADER_NAME).exists() and not request.grow:
             refuse_changed_sources(Run.open(path))
         if not self._networked():
             self._step("finetune", {"network": False})
-            self.context.reporter.note("the scorers are ready: `plant suggest` uses them from now on")
-        notes = list(self._train_network()) if self.deadline is not None or self._networked() else [self._offer_network()]
+            self.context.reporter.note(
+                "the scorers are ready: `plant suggest` uses them from now on"
+            )
+        notes = (
+            list(self._train_network())
+            if self.deadline is not None or self._networked()
+            else [self._offer_network()]
+        )
         return self._report(notes)
 
     @property
@@ -78,10 +106,19 @@ class Training:
         record = StageFolder(self.context.run_path / "finetune").record()
         return record is not None and bool(record.options.get("network"))
 
-    def _step(self, stage: str, options: dict[str, Any] | None = None, *, replaces: bool = False, **changes: Any) -> Result:
+    def _step(
+        self,
+        stage: str,
+        options: dict[str, Any] | None = None,
+        *,
+        replaces: bool = False,
+        **changes: Any,
+    ) -> Result:
         """Run one stage of the recipe, or go on with it; it is skipped if it is finished and unchanged."""
         flags = {**self.request.flags, stage: options or {}}
-        request = replace(self.request, flags=flags, force=self.request.force or replaces, **changes)
+        request = replace(
+            self.request, flags=flags, force=self.request.force or replaces, **changes
+        )
         return self.context.runner.run_stage(request, stage)
 
     def _train_network(self) -> Iterator[str]:
@@ -101,38 +138,66 @@ class Training:
 
     def _offer_network(self) -> str:
         seconds = self._forecast()[0]
-        path = shlex.quote(str(self.context.request.flags.get("data", {}).get("path") or self.context.data.path))
+        path = shlex.quote(
+            str(self.context.request.flags.get("data", {}).get("path") or self.context.data.path)
+        )
         took = "" if seconds is None else f", in about {show_time(seconds)} here"
         return f"a network may add to this: `plant train {path} --hours 1` trains one{took}, and keeps it if validation says that it adds"
 
     def _forecast(self) -> tuple[float | None, float | None]:
         """Seconds that a network will take, and seconds until its first epoch ends; None if that cannot be said."""
         flags = {**self.request.flags, "finetune": {"network": True}}
-        request = replace(self.request, recipe=None, sets=self.request.sets, flags=flags, resume=False, reporter=SilentReporter())
+        request = replace(
+            self.request,
+            recipe=None,
+            sets=self.request.sets,
+            flags=flags,
+            resume=False,
+            reporter=SilentReporter(),
+        )
         try:
             plans = self.context.runner.run_stage(request, "plan").data
             planted, tuned = (plans[stage]["seconds"] for stage in ("pretrain-attn", "finetune"))
-            planted = 0.0 if StageFolder(self.context.run_path / "pretrain-attn").is_done() else planted
-            return planted + tuned, planted / 2 + tuned / max(1, plans["finetune"]["work"].get("epochs", 1))
-        except (PlantError, ImportError, KeyError, TypeError):  # without torch, or without a measure: the scorers are there all the same
+            planted = (
+                0.0 if StageFolder(self.context.run_path / "pretrain-attn").is_done() else planted
+            )
+            return planted + tuned, planted / 2 + tuned / max(
+                1, plans["finetune"]["work"].get("epochs", 1)
+            )
+        except (
+            PlantError,
+            ImportError,
+            KeyError,
+            TypeError,
+        ):  # without torch, or without a measure: the scorers are there all the same
             return None, None
 
     def _report(self, notes: list[str]) -> Result:
         sizes = CorpusRecord.read(self.context.run_path / "corpus").sizes
         split = next((name for name in ("test", "validation") if name in sizes), None)
         if split is None:
-            return Result(tables=[Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)], next_step=_NEXT)
+            return Result(
+                tables=[
+                    Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)
+                ],
+                next_step=_NEXT,
+            )
         self._step("eval", {"split": split}, replaces=True)
         found = read_metrics(self.context.run_path / "eval")
         parts = {**found.parts, ALL_PARTS: found.all_metrics()}
-        rows = [[name, *(getattr(metrics.get(one), "value", None) for one in _SHOWN)] for name, metrics in parts.items()]
+        rows = [
+            [name, *(getattr(metrics.get(one), "value", None) for one in _SHOWN)]
+            for name, metrics in parts.items()
+        ]
         whole = found.metrics.get("MAP")
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see")
         if whole is not None and whole.low is not None:
             bounds = f"{100 * (whole.value or 0.0):.1f} [{100 * whole.low:.1f}, {100 * (whole.high or 0.0):.1f}]"
             notes[0] += f"; MAP of all together {bounds}, 95% interval over documents"
         if split == "validation":
-            notes[0] = f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
+            notes[0] = (
+                f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
+            )
         table = Table(
             title=f"The model and its parts ({split})",
             columns=[Column(name="part"), *(Column(name=name, kind="points") for name in _SHOWN)],
@@ -146,4 +211,6 @@ def show_time(seconds: float) -> str:
     """A time for people: `40 seconds`, `12 minutes`, `3.5 hours`."""
     if seconds < 90:
         return f"{max(0, round(seconds))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 1.5 * _HOUR else f"{seconds / _HOUR:.1f} hours"
+    return (
+        f"{seconds / 60:.0f} minutes" if seconds < 1.5 * _HOUR else f"{seconds / _HOUR:.1f} hours"
+    )

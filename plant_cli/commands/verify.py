@@ -41,17 +41,32 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
     tables = [_count(run.path, found)]
     if wrong:
         rows = [[str(file.path.relative_to(run.path)), file.state] for file in wrong]
-        tables.append(Table(title="Not what was written", columns=[Column(name="file"), Column(name="state")], rows=rows))
+        tables.append(
+            Table(
+                title="Not what was written",
+                columns=[Column(name="file"), Column(name="state")],
+                rows=rows,
+            )
+        )
     return Result(
         tables=[*tables, *([_list_again(again)] if again else [])],
         data={
-            "folders": {name: {file.name: file.state for file in files} for name, files in found.items()},
+            "folders": {
+                name: {file.name: file.state for file in files} for name, files in found.items()
+            },
             "whole": not wrong,
             "recomputed": {
-                one.folder: {"numbers": one.numbers, "different": list(one.different), "not_computed": one.reason} for one in again
+                one.folder: {
+                    "numbers": one.numbers,
+                    "different": list(one.different),
+                    "not_computed": one.reason,
+                }
+                for one in again
             },
         },
-        failure=_explain(run.path, wrong, sum(map(len, found.values()))) if wrong else _explain_different(run.path, different),
+        failure=_explain(run.path, wrong, sum(map(len, found.values())))
+        if wrong
+        else _explain_different(run.path, different),
     )
 
 
@@ -67,7 +82,9 @@ def _read_records(run: Run) -> dict[str, bytes]:
 def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
     """Refuse to verify a run in which a stage was started, finished or removed meanwhile."""
     now = _read_records(run)
-    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    changed = sorted(
+        name for name in before.keys() | now.keys() if before.get(name) != now.get(name)
+    )
     if changed:
         raise ArtefactError(
             f"the run was written while it was verified: {', '.join(changed)}",
@@ -78,11 +95,24 @@ def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
 
 
 def _list_again(again: Sequence[Recomputed]) -> Table:
-    columns = [Column(name="folder"), Column(name="numbers", kind="count"), Column(name="different", kind="count"), Column(name="remark")]
-    rows: list[list[str | int]] = [
-        [one.folder, one.numbers, len(one.different), one.reason or "; ".join(one.different[:FILES_NAMED])] for one in again
+    columns = [
+        Column(name="folder"),
+        Column(name="numbers", kind="count"),
+        Column(name="different", kind="count"),
+        Column(name="remark"),
     ]
-    return Table(title="Figures computed again from the saved predictions", columns=columns, rows=rows)
+    rows: list[list[str | int]] = [
+        [
+            one.folder,
+            one.numbers,
+            len(one.different),
+            one.reason or "; ".join(one.different[:FILES_NAMED]),
+        ]
+        for one in again
+    ]
+    return Table(
+        title="Figures computed again from the saved predictions", columns=columns, rows=rows
+    )
 
 
 def _explain_different(run: Path, different: Sequence[Recomputed]) -> ArtefactError | None:
@@ -98,9 +128,15 @@ def _explain_different(run: Path, different: Sequence[Recomputed]) -> ArtefactEr
 
 def _count(run: Path, found: dict[str, list[FileState]]) -> Table:
     counts = {name: Counter(file.state for file in files) for name, files in found.items()}
-    columns = [Column(name="folder"), *(Column(name=name, kind="count") for name in ("files", "whole", "changed", "missing"))]
+    columns = [
+        Column(name="folder"),
+        *(Column(name=name, kind="count") for name in ("files", "whole", "changed", "missing")),
+    ]
     states: tuple[Literal["whole", "changed", "missing"], ...] = ("whole", "changed", "missing")
-    rows: list[list[str | int]] = [[name, number.total(), *(number[state] for state in states)] for name, number in counts.items()]
+    rows: list[list[str | int]] = [
+        [name, number.total(), *(number[state] for state in states)]
+        for name, number in counts.items()
+    ]
     return Table(title=f"Recorded files of {run}", columns=columns, rows=rows)
 
 

@@ -25,11 +25,18 @@ def cut_blocks(pair_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[
     cuts = [0]
     while cuts[-1] < len(total):
         before = total[cuts[-1] - 1] if cuts[-1] else 0
-        cuts.append(max(int(np.searchsorted(total, before + max(1, min(limits)), side="right")), cuts[-1] + 1))
+        cuts.append(
+            max(
+                int(np.searchsorted(total, before + max(1, min(limits)), side="right")),
+                cuts[-1] + 1,
+            )
+        )
     return cuts
 
 
-def cut_by_size(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
+def cut_by_size(
+    items: Iterable[Item], size: Callable[[Item], int], limit: int
+) -> Iterator[list[Item]]:
     """Consecutive items in lists; each ends with the item that makes its size larger than the limit."""
     block: list[Item] = []
     total = 0
@@ -129,18 +136,28 @@ class StoppableTask:
 STRIDE = 16  # of the sample by which values that are surely too small are recognised
 
 
-def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None) -> npt.NDArray[np.intp]:
+def find_largest(
+    values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None
+) -> npt.NDArray[np.intp]:
     """Positions of the k largest of more than k values [n], in no order; among equal values those that come first by `order` [n].
 
     Without it they come by position. A sample finds values that are surely too small, so that few are left to partition.
     """
     share = k / STRIDE
-    rank = int(share + 3 * share**0.5) + 1  # so many of the sample, three standard deviations more than are expected above
+    rank = (
+        int(share + 3 * share**0.5) + 1
+    )  # so many of the sample, three standard deviations more than are expected above
     sample = -values[::STRIDE]
-    likely = (values >= -np.partition(sample, rank - 1)[rank - 1]).nonzero()[0] if rank < len(sample) else np.arange(len(values))
+    likely = (
+        (values >= -np.partition(sample, rank - 1)[rank - 1]).nonzero()[0]
+        if rank < len(sample)
+        else np.arange(len(values))
+    )
     if len(likely) < k:
         likely = np.arange(len(values))
-    falling = -values[likely]  # in this order many equal values at the low end, as of labels that no list has, cost nothing
+    falling = -values[
+        likely
+    ]  # in this order many equal values at the low end, as of labels that no list has, cost nothing
     least = np.partition(falling, k - 1)[k - 1]
     sure, equal = likely[falling < least], likely[falling == least]
     if order is not None:
@@ -148,11 +165,15 @@ def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer
     return np.concatenate([sure, equal[: k - len(sure)]])
 
 
-def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> npt.NDArray[np.int64]:
+def top_k(
+    values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.int64]:
     """Positions of the k largest values [n], by rising label; a smaller label wins every tie.
 
     `labels`: whose they are [n], distinct (default: their positions).
     """
     chosen = find_largest(values, k, labels) if len(values) > k else np.arange(len(values))
-    positions: npt.NDArray[np.int64] = np.sort(chosen) if labels is None else chosen[np.argsort(labels[chosen])]
+    positions: npt.NDArray[np.int64] = (
+        np.sort(chosen) if labels is None else chosen[np.argsort(labels[chosen])]
+    )
     return positions

@@ -40,8 +40,12 @@ class ChangedLabels:
 
     where: str
     known: Collection[str] | None = None
-    titles: dict[str, dict[str, str | None]] = field(default_factory=dict)  # title and description of labels that are added or renamed
-    origins: dict[str, list[str]] = field(default_factory=dict)  # the labels whose documents have this label now
+    titles: dict[str, dict[str, str | None]] = field(
+        default_factory=dict
+    )  # title and description of labels that are added or renamed
+    origins: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # the labels whose documents have this label now
     examples: dict[str, list[str]] = field(default_factory=dict)  # labels of each text
     added: dict[str, None] = field(default_factory=dict)  # in order
     gone: dict[str, str] = field(default_factory=dict)  # what became of a label
@@ -49,20 +53,41 @@ class ChangedLabels:
 
     def take(self, row: dict[str, Any], number: int) -> None:
         """Make the edit of one row; `DataError` if it lacks something, or does not fit the labels as they are after the rows above."""
-        kind, label, title, text = (str(row[name] or "").strip() for name in ("edit", "label", "title", "text"))
+        kind, label, title, text = (
+            str(row[name] or "").strip() for name in ("edit", "label", "title", "text")
+        )
         kind, into, where = kind.lower(), split_names(row["into"]), f"{self.where}, row {number}"
         if kind not in EDIT_KINDS or not label:
-            what = f"'{kind}' is no edit" if kind not in EDIT_KINDS else f"the edit '{kind}' names no label"
-            raise DataError(what, where=where, expected=f"one of {', '.join(EDIT_KINDS)}, and a label", todo="correct the row")
+            what = (
+                f"'{kind}' is no edit"
+                if kind not in EDIT_KINDS
+                else f"the edit '{kind}' names no label"
+            )
+            raise DataError(
+                what,
+                where=where,
+                expected=f"one of {', '.join(EDIT_KINDS)}, and a label",
+                todo="correct the row",
+            )
         if (
             (kind in ("title", "rename") and not title)
             or (kind == "example" and not text)
             or len(into) < {"merge": 1, "split": 2}.get(kind, 0)
         ):
-            raise DataError(f"the edit '{kind}' is not complete", where=where, expected=EDIT_KINDS[kind], todo="fill in the row")
+            raise DataError(
+                f"the edit '{kind}' is not complete",
+                where=where,
+                expected=EDIT_KINDS[kind],
+                todo="fill in the row",
+            )
         if kind == "merge" and len(into) > 1:
             expected = "one label in the column into"
-            raise DataError(f"'{label}' is to be merged into {len(into)} labels", where=where, expected=expected, todo="call it a split")
+            raise DataError(
+                f"'{label}' is to be merged into {len(into)} labels",
+                where=where,
+                expected=expected,
+                todo="call it a split",
+            )
         self.counts[kind] += 1
         if kind == "add":
             self._add(label, title or None, str(row["description"] or "").strip() or None, where)
@@ -76,28 +101,48 @@ class ChangedLabels:
             self._remove(label, None, "was retired", where)
         else:
             if label in into and kind == "merge":
-                raise DataError(f"'{label}' is to be merged into itself", where=where, expected="another label", todo="correct the row")
+                raise DataError(
+                    f"'{label}' is to be merged into itself",
+                    where=where,
+                    expected="another label",
+                    todo="correct the row",
+                )
             for one in into:
                 self._require(one, where)
             if label not in into:
                 self._remove(
-                    label, into[0], f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} '{into[0]}'", where
+                    label,
+                    into[0],
+                    f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} '{into[0]}'",
+                    where,
                 )
 
     def _require(self, label: str, where: str) -> None:
         if label in self.gone:
             what = f"there is no label '{label}' any more: it {self.gone[label]}"
             raise DataError(
-                what, where=where, expected="a label that is there after the rows above", todo="name its successor, or remove the row"
+                what,
+                where=where,
+                expected="a label that is there after the rows above",
+                todo="name its successor, or remove the row",
             )
         if self.known is not None and label not in self.known and label not in self.added:
-            expected, todo = near_names(label, self.known), "correct the id; a new label needs a row `add` above"
-            raise DataError(f"there is no label '{label}'", where=where, expected=expected, todo=todo)
+            expected, todo = (
+                near_names(label, self.known),
+                "correct the id; a new label needs a row `add` above",
+            )
+            raise DataError(
+                f"there is no label '{label}'", where=where, expected=expected, todo=todo
+            )
 
     def _add(self, label: str, title: str | None, description: str | None, where: str) -> None:
-        if label in self.added or (self.known is not None and label in self.known and label not in self.gone):
+        if label in self.added or (
+            self.known is not None and label in self.known and label not in self.gone
+        ):
             todo = "give it another id; `rename` changes the title of a label that is there"
-            raise DataError(f"the label '{label}' exists already", where=where, expected="a new id", todo=todo)
+            raise DataError(
+                f"the label '{label}' exists already", where=where, expected="a new id", todo=todo
+            )
         self.gone.pop(label, None)
         self.added[label] = None
         self.origins[label] = []
@@ -118,16 +163,27 @@ class ChangedLabels:
 
     def require_examples(self) -> None:
         """Refuse an added label of which nothing is known."""
-        shown = {label for labels in self.examples.values() for label in labels} | {label for label, old in self.origins.items() if old}
-        bare = [label for label in self.added if not self.titles[label]["title"] and label not in shown]
+        shown = {label for labels in self.examples.values() for label in labels} | {
+            label for label, old in self.origins.items() if old
+        }
+        bare = [
+            label for label in self.added if not self.titles[label]["title"] and label not in shown
+        ]
         if bare:
             what = f"nothing is known of the new label '{bare[0]}'"
-            raise DataError(what, where=self.where, expected=EDIT_KINDS["add"], todo="add a title, or rows `example` with texts")
+            raise DataError(
+                what,
+                where=self.where,
+                expected=EDIT_KINDS["add"],
+                todo="add a title, or rows `example` with texts",
+            )
 
     @property
     def moves(self) -> dict[str, str | None]:
         """The labels of documents that change, and what they become; None: nothing."""
-        stay: dict[str, str | None] = {old: label for label, olds in self.origins.items() for old in olds if old != label}
+        stay: dict[str, str | None] = {
+            old: label for label, olds in self.origins.items() for old in olds if old != label
+        }
         return {**dict.fromkeys(self.gone), **stay}
 
     def apply(self, dataset: Dataset) -> Dataset:
@@ -137,13 +193,22 @@ class ChangedLabels:
         """
         tidied, moves = tidy_dataset(dataset), self.moves
         more = pl.DataFrame(
-            {"text": list(self.examples), "more": list(self.examples.values())}, schema={"text": pl.String, "more": pl.List(pl.String)}
+            {"text": list(self.examples), "more": list(self.examples.values())},
+            schema={"text": pl.String, "more": pl.List(pl.String)},
         )
-        found = [frame.select("text").join(more.lazy(), on="text", how="semi") for frame in tidied.splits.values() if more.height]
+        found = [
+            frame.select("text").join(more.lazy(), on="text", how="semi")
+            for frame in tidied.splits.values()
+            if more.height
+        ]
         known = collect(pl.concat(found), self.where) if found else more
-        new = more.join(known, on="text", how="anti", maintain_order="left").filter(pl.col("more").list.len() > 0)
+        new = more.join(known, on="text", how="anti", maintain_order="left").filter(
+            pl.col("more").list.len() > 0
+        )
         changed = pl.col("labels").list.eval(pl.element().replace(moves)).list.drop_nulls()
-        labels = pl.concat_list(changed, pl.col("more").fill_null([])).list.unique(maintain_order=True)
+        labels = pl.concat_list(changed, pl.col("more").fill_null([])).list.unique(
+            maintain_order=True
+        )
 
         def edit(frame: pl.LazyFrame) -> pl.LazyFrame:
             joined = frame.join(more.lazy(), on="text", how="left", maintain_order="left")
@@ -152,7 +217,9 @@ class ChangedLabels:
         pieces = {name: [edit(part) for part in cut.parts] for name, cut in tidied.pieces.items()}
         if new.height:
             ids = [f"example-{hash_strings([text])[:12]}" for text in new["text"]]
-            pieces["train"].append(new.select(pl.Series("doc_id", ids), "text", labels="more").lazy())
+            pieces["train"].append(
+                new.select(pl.Series("doc_id", ids), "text", labels="more").lazy()
+            )
         splits = {name: pl.concat(parts) for name, parts in pieces.items()}
         return replace(
             dataset,
@@ -165,18 +232,35 @@ class ChangedLabels:
         )
 
     def _edit_titles(self, table: pl.DataFrame) -> pl.DataFrame:
-        rows = [(label, texts.get("title"), texts.get("description")) for label, texts in self.titles.items()]
-        new = pl.DataFrame(rows, schema=dict.fromkeys(("label", "new_title", "new_description"), pl.String), orient="row")
+        rows = [
+            (label, texts.get("title"), texts.get("description"))
+            for label, texts in self.titles.items()
+        ]
+        new = pl.DataFrame(
+            rows,
+            schema=dict.fromkeys(("label", "new_title", "new_description"), pl.String),
+            orient="row",
+        )
         kept = table.filter(~pl.col("label").is_in([*self.gone]))
         joined = kept.join(new, on="label", how="full", coalesce=True, maintain_order="left_right")
         texts = (pl.coalesce(f"new_{name}", name).alias(name) for name in ("title", "description"))
         is_new = pl.col("label").is_in([*self.added])
-        return joined.select("label", *texts, "alternatives", "parents", deprecated=pl.col("deprecated").fill_null(False) & ~is_new)
+        return joined.select(
+            "label",
+            *texts,
+            "alternatives",
+            "parents",
+            deprecated=pl.col("deprecated").fill_null(False) & ~is_new,
+        )
 
 
 def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFrame | None:
     """Rows of documents and labels with the labels of now."""
-    return None if pairs is None else pairs.with_columns(pl.col("label").cast(pl.String).replace(moves)).drop_nulls("label")
+    return (
+        None
+        if pairs is None
+        else pairs.with_columns(pl.col("label").cast(pl.String).replace(moves)).drop_nulls("label")
+    )
 
 
 def read_label_edits(path: Path) -> ChangedLabels:
@@ -187,10 +271,14 @@ def read_label_edits(path: Path) -> ChangedLabels:
     return make_edits(read_edit_rows(path), str(path))
 
 
-def make_edits(rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None) -> ChangedLabels:
+def make_edits(
+    rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None
+) -> ChangedLabels:
     """The edits of rows of `EDIT_COLUMNS`. `known` are the labels before the edits: unknown ones are refused then."""
     edits = ChangedLabels(where=where, known=known)
-    for number, row in enumerate(rows, start=1 if Path(where).suffix.lower() in (".jsonl", *YAML) else 2):  # 2: below the header
+    for number, row in enumerate(
+        rows, start=1 if Path(where).suffix.lower() in (".jsonl", *YAML) else 2
+    ):  # 2: below the header
         if any(row.values()):
             edits.take(row, number)
     edits.require_examples()
@@ -214,7 +302,9 @@ def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, st
         rows, columns = table.to_dicts(), table.columns
     for name in EDIT_COLUMNS[:2]:
         if name not in columns:
-            raise missing_column(name, columns, where=str(path), todo=f"name the columns {', '.join(EDIT_COLUMNS)}")
+            raise missing_column(
+                name, columns, where=str(path), todo=f"name the columns {', '.join(EDIT_COLUMNS)}"
+            )
     return [{name: _read_cell(row.get(name)) for name in EDIT_COLUMNS} for row in rows]
 
 

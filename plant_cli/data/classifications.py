@@ -22,7 +22,13 @@ def add_dot(code: str, system: System) -> str:
     """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of ICD-10 is E11.9; ICD-10-PCS has none."""
     if system == "ICD-10-PCS":
         return code
-    place = 2 if system == "ICD-9-CM procedures" else 4 if system == "ICD-9-CM diagnoses" and code.startswith("E") else 3
+    place = (
+        2
+        if system == "ICD-9-CM procedures"
+        else 4
+        if system == "ICD-9-CM diagnoses" and code.startswith("E")
+        else 3
+    )
     return code if len(code) <= place else f"{code[:place]}.{code[place:]}"
 
 
@@ -44,23 +50,41 @@ def read_icd_titles(text: str, used: Collection[str] = ()) -> tuple[pl.DataFrame
     """
     sample = [line.rstrip() for line in text[:_HEAD].splitlines() if line.strip()][:_SAMPLE]
     for pattern, kind in ((_ORDER, "order file"), (_LIST, "list")):
-        if len(sample) > 1 and sum(bool(pattern.fullmatch(line)) for line in sample) >= _MOST * len(sample):
-            return _read_codes([line.rstrip() for line in text.splitlines() if line.strip()], pattern, kind, set(used))
+        if len(sample) > 1 and sum(bool(pattern.fullmatch(line)) for line in sample) >= _MOST * len(
+            sample
+        ):
+            return _read_codes(
+                [line.rstrip() for line in text.splitlines() if line.strip()],
+                pattern,
+                kind,
+                set(used),
+            )
     return None
 
 
 def find_classification(codes: Sequence[str]) -> System | None:
     """Which classification some codes without dots are of; None if of none."""
-    if all(_ICD10_CM.fullmatch(code) for code in codes) and not all(re.fullmatch(r"[EV]\d+", code) for code in codes):
+    if all(_ICD10_CM.fullmatch(code) for code in codes) and not all(
+        re.fullmatch(r"[EV]\d+", code) for code in codes
+    ):
         return "ICD-10-CM"
-    if all(_ICD9_PROCEDURE.fullmatch(code) for code in codes) and any(len(code) == 4 for code in codes):
+    if all(_ICD9_PROCEDURE.fullmatch(code) for code in codes) and any(
+        len(code) == 4 for code in codes
+    ):
         return "ICD-9-CM procedures"
     if all(_ICD9_DIAGNOSIS.fullmatch(code) for code in codes):
         return "ICD-9-CM diagnoses"
-    return "ICD-10-PCS" if all(_ICD10_PCS.fullmatch(code) for code in codes) and any(len(code) == 7 for code in codes) else None
+    return (
+        "ICD-10-PCS"
+        if all(_ICD10_PCS.fullmatch(code) for code in codes)
+        and any(len(code) == 7 for code in codes)
+        else None
+    )
 
 
-def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str, used: set[str]) -> tuple[pl.DataFrame, list[str]] | None:
+def _read_codes(
+    lines: list[str], pattern: re.Pattern[str], kind: str, used: set[str]
+) -> tuple[pl.DataFrame, list[str]] | None:
     rows, bad = match_lines(lines, pattern, "a code and a title")
     written = [row[pattern is _ORDER] for row in rows]
     codes = [code.replace(".", "") for code in written]
@@ -70,42 +94,78 @@ def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str, used: set
     dotted = [add_dot(code, system) for code in codes]
     if any("." in code and code != dot for code, dot in zip(written, dotted, strict=True)):
         return None
-    known = dict(zip(codes, dotted if len(used.intersection(dotted)) >= len(used.intersection(written)) else written, strict=True))
-    parents = [next((code[:end] for end in range(len(code) - 1, 1, -1) if code[:end] in known), None) for code in codes]
+    known = dict(
+        zip(
+            codes,
+            dotted
+            if len(used.intersection(dotted)) >= len(used.intersection(written))
+            else written,
+            strict=True,
+        )
+    )
+    parents = [
+        next((code[:end] for end in range(len(code) - 1, 1, -1) if code[:end] in known), None)
+        for code in codes
+    ]
     columns = {
         "label": [known[code] for code in codes],
         "title": [row[-1].strip() for row in rows],
-        "alternatives": [[short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else [] for row in rows],
+        "alternatives": [
+            [short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else []
+            for row in rows
+        ],
         "parents": [[] if parent is None else [known[parent]] for parent in parents],
     }
     table = pl.DataFrame(columns, schema={name: VOCABULARY_SCHEMA[name] for name in columns})
     return table, [f"{len(rows):,} titles of {system} ({kind})", *bad]
 
 
-def match_lines(lines: Sequence[str], pattern: re.Pattern[str], form: str) -> tuple[list[tuple[str, ...]], list[str]]:
+def match_lines(
+    lines: Sequence[str], pattern: re.Pattern[str], form: str
+) -> tuple[list[tuple[str, ...]], list[str]]:
     """The groups of each line that fits a pattern; and a remark on the others."""
     matches = [pattern.fullmatch(line) for line in lines]
     bad = [str(number) for number, match in enumerate(matches, start=1) if match is None]
-    remarks = [f"{len(bad):,} lines are not {form}, and are left out: {', '.join(bad[:10])}"] if bad else []
+    remarks = (
+        [f"{len(bad):,} lines are not {form}, and are left out: {', '.join(bad[:10])}"]
+        if bad
+        else []
+    )
     return [match.groups() for match in matches if match is not None], remarks
 
 
 _LANGUAGE_TAG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-def read_classification(text: str, root: str, purpose: Purpose, path: Path) -> tuple[pl.DataFrame, list[str]]:
+def read_classification(
+    text: str, root: str, purpose: Purpose, path: Path
+) -> tuple[pl.DataFrame, list[str]]:
     """A classification in XML as a table of `VOCABULARY_SCHEMA`; and remarks. `root` is the name of its first element."""
     if root not in _SHAPES:
         expected = "ICD-10-CM's tabular list, ClaML, descriptors of MeSH, SKOS in RDF/XML"
         todo = "convert it to SKOS, or write a table with the columns label and title"
-        raise DataError(f"XML of this kind is not known: its first element is <{root}>", where=str(path), expected=expected, todo=todo)
+        raise DataError(
+            f"XML of this kind is not known: its first element is <{root}>",
+            where=str(path),
+            expected=expected,
+            todo=todo,
+        )
     name, read = _SHAPES[root]
     try:
         concepts = list(read(ElementTree.fromstring(text)))
     except (ElementTree.ParseError, RecursionError) as error:
-        place = f", line {error.position[0]}, column {error.position[1] + 1}" if isinstance(error, ElementTree.ParseError) else ""
-        what, expected = "the XML cannot be read", "XML that is complete, and not nested thousands of times"
-        raise DataError(what, where=f"{path}{place}", expected=expected, todo="copy or make the file again") from error
+        place = (
+            f", line {error.position[0]}, column {error.position[1] + 1}"
+            if isinstance(error, ElementTree.ParseError)
+            else ""
+        )
+        what, expected = (
+            "the XML cannot be read",
+            "XML that is complete, and not nested thousands of times",
+        )
+        raise DataError(
+            what, where=f"{path}{place}", expected=expected, todo="copy or make the file again"
+        ) from error
     return tabulate_concepts(concepts, name, purpose, str(path))
 
 
@@ -122,9 +182,13 @@ def _said(element: Element | None) -> str:
 def _read_tabular(tree: Element) -> Iterator[Concept]:
     """Codes with their inclusion terms; and each code with the seventh characters that it takes."""
 
-    def read(diagnosis: Element, parent: str | None, seventh: Mapping[str, str]) -> Iterator[Concept]:
+    def read(
+        diagnosis: Element, parent: str | None, seventh: Mapping[str, str]
+    ) -> Iterator[Concept]:
         code, title = _said(diagnosis.find("name")), _said(diagnosis.find("desc"))
-        own = {sign.get("char", ""): _said(sign) for sign in diagnosis.findall("sevenChrDef/extension")}
+        own = {
+            sign.get("char", ""): _said(sign) for sign in diagnosis.findall("sevenChrDef/extension")
+        }
         seventh, children = own or seventh, diagnosis.findall("diag")
         names: Tagged = [("", _said(note)) for note in diagnosis.findall("inclusionTerm/note")]
         yield Concept(code, [("", title)], names, parents=[parent] if parent else [])
@@ -141,41 +205,79 @@ def _read_tabular(tree: Element) -> Iterator[Concept]:
 
 def _read_claml(tree: Element) -> Iterator[Concept]:
     """The categories; and those that a modifier makes of them (E11 with `.9` is E11.9)."""
-    classes = {one.get("code", ""): one for one in tree.iter("Class") if one.get("kind") == "category"}
+    classes = {
+        one.get("code", ""): one for one in tree.iter("Class") if one.get("kind") == "category"
+    }
     modifiers: dict[str, list[tuple[str, Tagged]]] = {}
     for one in tree.iter("ModifierClass"):
-        modifiers.setdefault(one.get("modifier", ""), []).append((one.get("code", ""), _rubrics(one, "preferred")))
+        modifiers.setdefault(one.get("modifier", ""), []).append(
+            (one.get("code", ""), _rubrics(one, "preferred"))
+        )
     for code, one in classes.items():
-        parents = [parent for up in one.findall("SuperClass") if (parent := up.get("code", "")) in classes]
+        parents = [
+            parent for up in one.findall("SuperClass") if (parent := up.get("code", "")) in classes
+        ]
         titles = _rubrics(one, "preferredLong") or _rubrics(one, "preferred")
-        names = _rubrics(one, "inclusion") + (_rubrics(one, "preferred") if _rubrics(one, "preferredLong") else [])
+        names = _rubrics(one, "inclusion") + (
+            _rubrics(one, "preferred") if _rubrics(one, "preferredLong") else []
+        )
         yield Concept(code, titles, names, _rubrics(one, "definition"), parents)
         made = [(code, titles)]
         for by in one.findall("ModifiedBy"):
             valid = {single.get("code") for single in by.findall("ValidModifierClass")}
             made = [
-                (before + sign, [(tag, f"{start}: {end}") for (tag, start), (_, end) in zip(first, second, strict=False)])
+                (
+                    before + sign,
+                    [
+                        (tag, f"{start}: {end}")
+                        for (tag, start), (_, end) in zip(first, second, strict=False)
+                    ],
+                )
                 for before, first in made
                 for sign, second in modifiers.get(by.get("code", ""), [])
                 if not valid or sign in valid
             ]
-            yield from (Concept(longer, texts, parents=[code]) for longer, texts in made if longer not in classes)
+            yield from (
+                Concept(longer, texts, parents=[code])
+                for longer, texts in made
+                if longer not in classes
+            )
 
 
 def _rubrics(element: Element, kind: str) -> Tagged:
-    found = (rubric.findall("Label") for rubric in element.findall("Rubric") if rubric.get("kind") == kind)
-    return [(label.get(_LANGUAGE_TAG, ""), text) for labels in found for label in labels if (text := _said(label))]
+    found = (
+        rubric.findall("Label")
+        for rubric in element.findall("Rubric")
+        if rubric.get("kind") == kind
+    )
+    return [
+        (label.get(_LANGUAGE_TAG, ""), text)
+        for labels in found
+        for label in labels
+        if (text := _said(label))
+    ]
 
 
 def _read_mesh(tree: Element) -> Iterator[Concept]:
     """Descriptors, with their terms as other names; those above them in the tree are their parents."""
     records = list(tree.iter("DescriptorRecord"))
-    places = {_said(number): _said(record.find("DescriptorUI")) for record in records for number in record.iter("TreeNumber")}
+    places = {
+        _said(number): _said(record.find("DescriptorUI"))
+        for record in records
+        for number in record.iter("TreeNumber")
+    }
     for record in records:
-        above = (places.get(_said(number).rpartition(".")[0]) for number in record.iter("TreeNumber"))
+        above = (
+            places.get(_said(number).rpartition(".")[0]) for number in record.iter("TreeNumber")
+        )
         title = _said(record.find("DescriptorName/String"))
-        names: Tagged = [("", _said(term)) for term in record.findall("ConceptList/Concept/TermList/Term/String")]
-        notes: Tagged = [("", _said(note)) for note in record.findall("ConceptList/Concept[@PreferredConceptYN='Y']/ScopeNote")]
+        names: Tagged = [
+            ("", _said(term)) for term in record.findall("ConceptList/Concept/TermList/Term/String")
+        ]
+        notes: Tagged = [
+            ("", _said(note))
+            for note in record.findall("ConceptList/Concept[@PreferredConceptYN='Y']/ScopeNote")
+        ]
         parents = list(dict.fromkeys(filter(None, above)))
         yield Concept(_said(record.find("DescriptorUI")), [("", title)], names, notes, parents)
 
@@ -190,12 +292,27 @@ def read_obo(text: str) -> list[Concept] | None:
         values: dict[str, list[str]] = {}
         for tag, value in pairs:
             quoted = re.match(r'"((?:[^"\\]|\\.)*)"', value)
-            values.setdefault(tag, []).append(quoted[1].replace("\\", "") if quoted else re.split(r" [!{]", value)[0].strip())
+            values.setdefault(tag, []).append(
+                quoted[1].replace("\\", "") if quoted else re.split(r" [!{]", value)[0].strip()
+            )
         if stanza.startswith("Term]") and "id" in values:
-            texts = {tag: [("", text) for text in values.get(tag, [])] for tag in ("name", "synonym", "def")}
+            texts = {
+                tag: [("", text) for text in values.get(tag, [])]
+                for tag in ("name", "synonym", "def")
+            }
             obsolete = values.get("is_obsolete") == ["true"]
             parents, successors = values.get("is_a", []), values.get("replaced_by", [])
-            concepts.append(Concept(values["id"][0], texts["name"], texts["synonym"], texts["def"], parents, obsolete, successors))
+            concepts.append(
+                Concept(
+                    values["id"][0],
+                    texts["name"],
+                    texts["synonym"],
+                    texts["def"],
+                    parents,
+                    obsolete,
+                    successors,
+                )
+            )
     return concepts
 
 

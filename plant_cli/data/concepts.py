@@ -35,9 +35,15 @@ class Purpose:
     """What a vocabulary is read for."""
 
     language: str | None = None  # of its titles, where the user names one
-    used: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.String))  # labels of the documents
-    spoken: Callable[[], Mapping[str, float]] = dict  # languages of the documents and their shares, the largest first
-    sample: Callable[[], Iterable[tuple[str, Sequence[str]]]] = tuple  # texts of documents with their labels
+    used: pl.Series = field(
+        default_factory=lambda: pl.Series([], dtype=pl.String)
+    )  # labels of the documents
+    spoken: Callable[[], Mapping[str, float]] = (
+        dict  # languages of the documents and their shares, the largest first
+    )
+    sample: Callable[[], Iterable[tuple[str, Sequence[str]]]] = (
+        tuple  # texts of documents with their labels
+    )
 
 
 @dataclass(slots=True)
@@ -54,13 +60,17 @@ class Concept:
     notation: str | None = None
 
 
-def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, where: str) -> tuple[pl.DataFrame, list[str]]:
+def tabulate_concepts(
+    concepts: Sequence[Concept], what: str, purpose: Purpose, where: str
+) -> tuple[pl.DataFrame, list[str]]:
     """Concepts as a table of `VOCABULARY_SCHEMA`, in the language of the documents where they have names in it; and remarks.
 
     A title of another language stands in where there is none in this one. Names in further languages of the documents are other names.
     """
     found = Counter(code for concept in concepts for code in {code for code, _ in concept.titles})
-    languages, why = _order_languages(found, purpose, where, lambda: _count_mentions(concepts, purpose.sample()))
+    languages, why = _order_languages(
+        found, purpose, where, lambda: _count_mentions(concepts, purpose.sample())
+    )
     first, *further = languages
     rows, foreign = [], 0
     for concept in concepts:
@@ -70,7 +80,11 @@ def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, 
             titles = next(filter(None, stand_ins), [min(concept.titles)[1]])
             foreign += 1
         names = [*titles[1:], *_speaking(concept.names, first, or_untagged=True)]
-        names += (name for code in further for name in _speaking(concept.titles, code) + _speaking(concept.names, code))
+        names += (
+            name
+            for code in further
+            for name in _speaking(concept.titles, code) + _speaking(concept.names, code)
+        )
         row = (
             concept.label,
             next(iter(titles), None),
@@ -90,22 +104,38 @@ def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, 
     return pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row"), remarks
 
 
-def _count_mentions(concepts: Iterable[Concept], sample: Iterable[tuple[str, Sequence[str]]]) -> Counter[str]:
+def _count_mentions(
+    concepts: Iterable[Concept], sample: Iterable[tuple[str, Sequence[str]]]
+) -> Counter[str]:
     """How often documents name their labels in each language, perhaps with another ending."""
     stems: dict[str, list[tuple[str, str]]] = {}  # of a short title, all of it
     for concept in concepts:
         pairs = ((code, title.casefold()) for code, title in concept.titles if code)
-        stems[concept.label] = [(code, f" {title[: len(title) * 2 // 3]}" if len(title) > 4 else f" {title} ") for code, title in pairs]
+        stems[concept.label] = [
+            (code, f" {title[: len(title) * 2 // 3]}" if len(title) > 4 else f" {title} ")
+            for code, title in pairs
+        ]
     texts = ((re.sub(r"[\W_]+", " ", f" {text.casefold()} "), labels) for text, labels in sample)
-    return Counter(code for text, labels in texts for label in labels for code, stem in stems.get(label, ()) if stem in text)
+    return Counter(
+        code
+        for text, labels in texts
+        for label in labels
+        for code, stem in stems.get(label, ())
+        if stem in text
+    )
 
 
-def _order_languages(found: Mapping[str, int], purpose: Purpose, where: str, mentions: Callable[[], Counter[str]]) -> tuple[list[str], str]:
+def _order_languages(
+    found: Mapping[str, int], purpose: Purpose, where: str, mentions: Callable[[], Counter[str]]
+) -> tuple[list[str], str]:
     """The languages of titles to read, the first one for titles: the user's, the documents', English, the most frequent; and why."""
     known = sorted(found, key=lambda code: (-found[code], code))
     if purpose.language is not None:
         if not is_spoken(purpose.language, known):
-            what, todo = f"the vocabulary has no titles in '{purpose.language}'", "name another with --vocabulary-language"
+            what, todo = (
+                f"the vocabulary has no titles in '{purpose.language}'",
+                "name another with --vocabulary-language",
+            )
             expected = f"one of {', '.join(code or 'no language' for code in known)}"
             raise DataError(what, where=where, expected=expected, todo=todo)
         return [purpose.language], ""
@@ -119,13 +149,22 @@ def _order_languages(found: Mapping[str, int], purpose: Purpose, where: str, men
     if languages:
         rest = f", further names in {', '.join(languages[1:])}" if languages[1:] else ""
         return languages, f"{rest}: the documents are in {documents}" if several else ""
-    (best, most), (_, second) = [*(mentions() if several else Counter[str]()).most_common(2), ("", 0), ("", 0)][:2]
+    (best, most), (_, second) = [
+        *(mentions() if several else Counter[str]()).most_common(2),
+        ("", 0),
+        ("", 0),
+    ][:2]
     if most > second + _FEW:
         return [best], ": documents name their labels in it"
     if shares:
         return [usual], f", though the documents are in {documents}"
     named = ", ".join(code for code in known if code and code != usual)
-    return [usual], f" (the language of the documents is not recognised; --vocabulary-language names another: {named})" if several else ""
+    return (
+        [usual],
+        f" (the language of the documents is not recognised; --vocabulary-language names another: {named})"
+        if several
+        else "",
+    )
 
 
 def _speaking(values: Tagged, language: str, *, or_untagged: bool = False) -> list[str]:
@@ -156,7 +195,9 @@ _XML = re.compile(
     r"\s*(?:<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|<!DOCTYPE[^\[>]*+(?:\[.*?\]\s*)?>|\s)*+<(?:[\w.-]+:)?([A-Za-z_][\w.-]*)(?=[\s/>])",
     re.DOTALL,
 )
-_ENTITY = re.compile(r"<!ENTITY\s+(?![\w.-]+\s+(?:\"[^\"&%]{0,1000}\"|'[^'&%]{0,1000}')\s*>)")  # none that stands for a short text alone
+_ENTITY = re.compile(
+    r"<!ENTITY\s+(?![\w.-]+\s+(?:\"[^\"&%]{0,1000}\"|'[^'&%]{0,1000}')\s*>)"
+)  # none that stands for a short text alone
 _JSKOS = re.compile(r'"prefLabel"\s*:\s*\{')
 _HEAD = 100_000  # characters in which a format shows
 
@@ -170,8 +211,13 @@ def find_xml_root(text: str, where: str) -> str | None:
     if root is None:
         return None
     if _ENTITY.search(text):
-        what, expected = "the XML declares entities that hold others, long ones, or other files", "entities that stand for a short text"
-        raise DataError(what, where=where, expected=expected, todo="write their texts where they are used")
+        what, expected = (
+            "the XML declares entities that hold others, long ones, or other files",
+            "entities that stand for a short text",
+        )
+        raise DataError(
+            what, where=where, expected=expected, todo="write their texts where they are used"
+        )
     return root[1]
 
 
@@ -181,7 +227,9 @@ def find_rdf_syntax(text: str, where: str = "") -> str | None:
     if _TURTLE.match(head):
         return "turtle"
     if head.lstrip()[:1] == "<":
-        return "nt" if _TRIPLE.match(head) else "xml" if find_xml_root(text, where) == "RDF" else None
+        return (
+            "nt" if _TRIPLE.match(head) else "xml" if find_xml_root(text, where) == "RDF" else None
+        )
     if head.lstrip()[:1] not in ("{", "["):
         return None
     if _JSKOS.search(head) and not re.search(r'"@graph"|"@id"|"@context"\s*:\s*[\[{]', head):
@@ -190,7 +238,11 @@ def find_rdf_syntax(text: str, where: str = "") -> str | None:
 
 
 _SKOS, _XL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2008/05/skos-xl#"
-_RDF, _RDFS, _OWL = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
+_RDF, _RDFS, _OWL = (
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "http://www.w3.org/2000/01/rdf-schema#",
+    "http://www.w3.org/2002/07/owl#",
+)
 _OBO, _IAO = "http://www.geneontology.org/formats/oboInOwl#", "http://purl.obolibrary.org/obo/IAO_"
 _MADS, _MESH = "http://www.loc.gov/mads/rdf/v1#", "http://id.nlm.nih.gov/mesh/vocab#"
 _GND, _DCT = "https://d-nb.info/standards/elementset/gnd#", "http://purl.org/dc/terms/"
@@ -213,7 +265,11 @@ _PREDICATES = {  # by what they say of a concept
     "replaced_by": (_DCT + "isReplacedBy", _IAO + "0100001", _MADS + "useInstead"),
     "notation": (_SKOS + "notation", _OBO + "id", _GND + "gndIdentifier", _MESH + "identifier", _DCT + "identifier"),
 }  # fmt: skip
-_LITERALS = (_XL + "literalForm", _MADS + "variantLabel", _RDF + "value")  # of a name that is a node of its own
+_LITERALS = (
+    _XL + "literalForm",
+    _MADS + "variantLabel",
+    _RDF + "value",
+)  # of a name that is a node of its own
 _CONCEPTS = (
     _SKOS + "Concept", _OWL + "Class", _RDFS + "Class",
     *(_MESH + name for name in ("TopicalDescriptor", "GeographicalDescriptor", "PublicationType", "CheckTag")),
@@ -224,7 +280,9 @@ _NO_CONCEPTS = (
 )  # fmt: skip
 
 
-def read_skos(text: str, syntax: str, purpose: Purpose, path: Path) -> tuple[pl.DataFrame, list[str]]:
+def read_skos(
+    text: str, syntax: str, purpose: Purpose, path: Path
+) -> tuple[pl.DataFrame, list[str]]:
     """The concepts of an RDF vocabulary as a table of `VOCABULARY_SCHEMA`, sorted by label, which is the URI; and remarks."""
     if syntax == "jskos":
         return tabulate_concepts(list(_read_jskos(text, path)), "JSKOS", purpose, str(path))
@@ -236,20 +294,44 @@ def read_skos(text: str, syntax: str, purpose: Purpose, path: Path) -> tuple[pl.
 
     def literals(node: Any, predicates: Iterable[str]) -> Tagged:
         values = follow(node, predicates)
-        values += [part for value in values if not isinstance(value, rdflib.Literal) for part in follow(value, _LITERALS)]
-        return [(value.language or "", str(value)) for value in values if isinstance(value, rdflib.Literal)]
+        values += [
+            part
+            for value in values
+            if not isinstance(value, rdflib.Literal)
+            for part in follow(value, _LITERALS)
+        ]
+        return [
+            (value.language or "", str(value))
+            for value in values
+            if isinstance(value, rdflib.Literal)
+        ]
 
     def named(node: Any, kind: str) -> list[str]:
-        return list(dict.fromkeys(str(value) for value in follow(node, _PREDICATES[kind]) if not isinstance(value, rdflib.BNode)))
+        return list(
+            dict.fromkeys(
+                str(value)
+                for value in follow(node, _PREDICATES[kind])
+                if not isinstance(value, rdflib.BNode)
+            )
+        )
 
     def nodes(predicates: Iterable[str], kinds: Iterable[str]) -> set[Any]:
         labelled = {node for one in predicates for node in graph.subjects(uri(one), None)}
-        return labelled.union(node for kind in kinds for node in graph.subjects(rdflib.RDF.type, uri(kind)))
+        return labelled.union(
+            node for kind in kinds for node in graph.subjects(rdflib.RDF.type, uri(kind))
+        )
 
     found = nodes(_PREFERRED, _CONCEPTS) or nodes(_STAND_INS, ()) - nodes((), _NO_CONCEPTS)
     concepts, by = [], Counter[str]()
     for node in sorted(node for node in found if isinstance(node, uri)):
-        kind, titles = next(((kind, texts) for kind in (*_PREFERRED, *_STAND_INS) if (texts := literals(node, [kind]))), ("", []))
+        kind, titles = next(
+            (
+                (kind, texts)
+                for kind in (*_PREFERRED, *_STAND_INS)
+                if (texts := literals(node, [kind]))
+            ),
+            ("", []),
+        )
         if not titles and not follow(node, _PREFERRED[:1]):
             continue
         by[kind] += kind not in ("", _PREFERRED[0])
@@ -264,18 +346,32 @@ def read_skos(text: str, syntax: str, purpose: Purpose, path: Path) -> tuple[pl.
             notation=next(iter(named(node, "notation")), None),
         )
         concepts.append(concept)
-    concepts += _find_replaced(concepts, {str(node): named(node, "replaces") for node in found}, set(purpose.used))
+    concepts += _find_replaced(
+        concepts, {str(node): named(node, "replaces") for node in found}, set(purpose.used)
+    )
     table, remarks = tabulate_concepts(concepts, "SKOS", purpose, str(path))
-    return table, [*remarks, *(f"{count:,} concepts are named by <{kind}>, not by skos:prefLabel" for kind, count in by.items() if count)]
+    return table, [
+        *remarks,
+        *(
+            f"{count:,} concepts are named by <{kind}>, not by skos:prefLabel"
+            for kind, count in by.items()
+            if count
+        ),
+    ]
 
 
-def _find_replaced(concepts: Sequence[Concept], replaces: Mapping[str, Sequence[str]], used: set[str]) -> list[Concept]:
+def _find_replaced(
+    concepts: Sequence[Concept], replaces: Mapping[str, Sequence[str]], used: set[str]
+) -> list[Concept]:
     """Labels of the documents that are no concepts any more, but are said to be replaced by some."""
     known, successors = {concept.label for concept in concepts}, dict[str, list[str]]()
     for concept in concepts:
         for old in used.intersection(replaces.get(concept.label, ())) - known:
             successors.setdefault(old, []).append(concept.label)
-    return [Concept(label=old, titles=[], deprecated=True, replaced_by=now) for old, now in sorted(successors.items())]
+    return [
+        Concept(label=old, titles=[], deprecated=True, replaced_by=now)
+        for old, now in sorted(successors.items())
+    ]
 
 
 def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
@@ -283,27 +379,43 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
         import rdflib
     except ImportError as error:
         raise missing_package("rdflib", "which reads SKOS", "skos", where=str(path)) from error
-    logging.getLogger("rdflib").addHandler(logging.NullHandler())  # its warnings quote the file, unseen by what guards the terminal
+    logging.getLogger("rdflib").addHandler(
+        logging.NullHandler()
+    )  # its warnings quote the file, unseen by what guards the terminal
     fetched: list[bool] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
         """Note that an object takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
-        fetched.extend(True for key, value in pairs if key == "@import" or (key == "@context" and _holds_text(value)))
+        fetched.extend(
+            True
+            for key, value in pairs
+            if key == "@import" or (key == "@context" and _holds_text(value))
+        )
 
     try:
         if syntax == "json-ld":
             json.loads(text, object_pairs_hook=look)  # called for every object, with all its keys
         if not fetched:
             return rdflib, rdflib.Graph().parse(data=text, format=syntax)
-        what, cause = "the JSON-LD takes its @context from an address, and nothing is fetched from a network", None
+        what, cause = (
+            "the JSON-LD takes its @context from an address, and nothing is fetched from a network",
+            None,
+        )
     except Exception as error:
         what, cause = f"the vocabulary cannot be parsed: {first_line(error)}", error
-    where, expected = f"{path}, as {syntax}", "SKOS in Turtle, RDF/XML, N-Triples or JSON-LD, with its context in the file"
-    raise DataError(what, where=where, expected=expected, todo="mend the file, or convert it to Turtle") from cause
+    where, expected = (
+        f"{path}, as {syntax}",
+        "SKOS in Turtle, RDF/XML, N-Triples or JSON-LD, with its context in the file",
+    )
+    raise DataError(
+        what, where=where, expected=expected, todo="mend the file, or convert it to Turtle"
+    ) from cause
 
 
 def _holds_text(context: object) -> bool:
-    return isinstance(context, str) or (isinstance(context, list) and any(map(_holds_text, context)))
+    return isinstance(context, str) or (
+        isinstance(context, list) and any(map(_holds_text, context))
+    )
 
 
 def _read_jskos(text: str, path: Path) -> Iterator[Concept]:
@@ -314,15 +426,27 @@ def _read_jskos(text: str, path: Path) -> Iterator[Concept]:
         try:
             waiting = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
-            what, todo = f"the vocabulary cannot be parsed: {first_line(whole)}", "mend the file, or convert it to Turtle"
-            raise DataError(what, where=f"{path}, as JSKOS", expected="a JSON document, or one on each line", todo=todo) from whole
+            what, todo = (
+                f"the vocabulary cannot be parsed: {first_line(whole)}",
+                "mend the file, or convert it to Turtle",
+            )
+            raise DataError(
+                what,
+                where=f"{path}, as JSKOS",
+                expected="a JSON document, or one on each line",
+                todo=todo,
+            ) from whole
     while waiting:
         item = waiting.pop()
         waiting += item if isinstance(item, list) else []
         if not isinstance(item, dict):
             continue
         waiting += (item[key] for key in ("concepts", "topConcepts", "narrower") if key in item)
-        if isinstance(item.get("prefLabel"), dict) and isinstance(item.get("uri"), str) and not {"concepts", "topConcepts"} & item.keys():
+        if (
+            isinstance(item.get("prefLabel"), dict)
+            and isinstance(item.get("uri"), str)
+            and not {"concepts", "topConcepts"} & item.keys()
+        ):
             yield Concept(
                 label=item["uri"],
                 titles=_by_language(item["prefLabel"]),

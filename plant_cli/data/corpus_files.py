@@ -23,12 +23,25 @@ PARENTS_FILE = "parents.parquet"
 DOCUMENTS_FILE = "documents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
-LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles and descriptions; empty without one
+LABEL_LISTS = (
+    "alternatives",
+    "parents",
+)  # what a vocabulary knows beside titles and descriptions; empty without one
 LABEL_COLUMNS = ("label", "title", "train_count", "description", *LABEL_LISTS)
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
-GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
+GOLD = {
+    "split": pl.String(),
+    "doc_id": pl.String(),
+    "labels": pl.List(pl.UInt32()),
+    "unseen": pl.List(pl.String()),
+}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
-DOCUMENTS = {"split": pl.String(), "doc_id": pl.String(), "text": pl.UInt64(), "labels": pl.UInt64()}  # hashes of what the source has
+DOCUMENTS = {
+    "split": pl.String(),
+    "doc_id": pl.String(),
+    "text": pl.UInt64(),
+    "labels": pl.UInt64(),
+}  # hashes of what the source has
 PARENTS = {"label": pl.String(), "parent": pl.String()}
 # files that a corpus may have beside its label index: what they hold, and their columns
 CORPUS_TABLES: Mapping[str, tuple[str, Mapping[str, pl.DataType]]] = {
@@ -53,7 +66,11 @@ class SplitRecord(BaseModel):
 
     def differences(self, other: SplitRecord) -> list[str]:
         """Which of documents, ids, texts and labels differ."""
-        return [name.removesuffix("_hash") for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
+        return [
+            name.removesuffix("_hash")
+            for name in type(self).model_fields
+            if getattr(self, name) != getattr(other, name)
+        ]
 
 
 class Fingerprint:
@@ -88,14 +105,21 @@ class AnalyserRecord(BaseModel):
     asked: str = "none"  # the option `analyser` of the section `data`
     # share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out
     shares: dict[str, float] = {}
-    methods: dict[str, str] = {}  # the analyser of each of these languages; `none`: words as they are
+    methods: dict[
+        str, str
+    ] = {}  # the analyser of each of these languages; `none`: words as they are
     packages: dict[str, str] = {}  # versions of the packages that reduce words
     words: WordRule = "letters"  # what is a word; corpora that were prepared before there was a choice do not say it
 
     @property
     def hash(self) -> str:
         """Equal where the same words are counted."""
-        return hash_json(self.model_dump(mode="json", include={"methods", "packages"} | ({"words"} if self.words != "letters" else set())))
+        return hash_json(
+            self.model_dump(
+                mode="json",
+                include={"methods", "packages"} | ({"words"} if self.words != "letters" else set()),
+            )
+        )
 
 
 class CorpusRecord(BaseModel):
@@ -103,11 +127,17 @@ class CorpusRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: dict[str, Any]  # the recipe's section `data`: the dataset plugin, its options and how columns are named
+    source: dict[
+        str, Any
+    ]  # the recipe's section `data`: the dataset plugin, its options and how columns are named
     files: list[str]  # what the dataset read
     splits: dict[SplitName, SplitRecord]  # fingerprints of the source's splits, before any hold-out
-    held_out: list[str]  # ids of the training documents that serve as validation; empty when the source has a validation split
-    left_out: dict[SplitName, list[str]] = {}  # ids of the documents of the source that have no text
+    held_out: list[
+        str
+    ]  # ids of the training documents that serve as validation; empty when the source has a validation split
+    left_out: dict[
+        SplitName, list[str]
+    ] = {}  # ids of the documents of the source that have no text
     label_hash: str  # of the ordered label ids of train
     analyser: AnalyserRecord = AnalyserRecord()  # how words are counted
     outputs: dict[str, str] = {}  # SHA-256 of each other file of the folder
@@ -120,9 +150,15 @@ class CorpusRecord(BaseModel):
     @property
     def sizes(self) -> dict[SplitName, int]:
         """How many documents each split has for its reader, in the order train, validation, test: those held out are no longer in train."""
-        counts = {name: record.documents - len(self.left_out.get(name, ())) for name, record in self.splits.items()}
+        counts = {
+            name: record.documents - len(self.left_out.get(name, ()))
+            for name, record in self.splits.items()
+        }
         if self.held_out:
-            counts |= {"train": counts["train"] - len(self.held_out), "validation": len(self.held_out)}
+            counts |= {
+                "train": counts["train"] - len(self.held_out),
+                "validation": len(self.held_out),
+            }
         return {name: counts[name] for name in SPLITS if name in counts}
 
     def find_part(self, train_share: float) -> float:
@@ -132,7 +168,9 @@ class CorpusRecord(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write splits.json."""
-        write_json(folder / SPLITS_FILE, {"data_hash": self.data_hash, **self.model_dump(mode="json")})
+        write_json(
+            folder / SPLITS_FILE, {"data_hash": self.data_hash, **self.model_dump(mode="json")}
+        )
 
     @classmethod
     def read(cls, folder: Path) -> CorpusRecord:
@@ -148,10 +186,18 @@ class CorpusRecord(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise damaged_file("the record of the run's corpus", why, path, expected="the file as `plant` wrote it", todo=NEW_RUN)
+        raise damaged_file(
+            "the record of the run's corpus",
+            why,
+            path,
+            expected="the file as `plant` wrote it",
+            todo=NEW_RUN,
+        )
 
 
-def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame | None], statistics: Mapping[str, Any]) -> dict[str, str]:
+def write_tables(
+    folder: Path, tables: Mapping[str, pl.DataFrame | None], statistics: Mapping[str, Any]
+) -> dict[str, str]:
     """Write the tables that there are, by file name, and statistics.json; SHA-256 of each file, for `CorpusRecord.outputs`."""
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
@@ -186,4 +232,6 @@ def _read_columns(path: Path, what: str, columns: Sequence[str]) -> pl.DataFrame
             return pl.read_parquet(path.absolute(), glob=False).select(*columns)
     except (OSError, PolarsError) as error:
         expected, todo = f"columns {', '.join(columns)}", f"restore the file, or {NEW_RUN}"
-        raise ArtefactError(f"{what} cannot be read", where=str(path), expected=expected, todo=todo) from error
+        raise ArtefactError(
+            f"{what} cannot be read", where=str(path), expected=expected, todo=todo
+        ) from error

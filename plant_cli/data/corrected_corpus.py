@@ -31,7 +31,10 @@ class LabelledTable:
         """The table at a path; `DataError` if it is no table, lacks a column, or its cells with labels have a form that is not written."""
         frame = collect(scan_table(Path(path), encoding=data.encoding), path)
         for name, todo in [
-            *((name, "name the texts with --text-column") for name in text_columns(data.text_column, frame.columns)),
+            *(
+                (name, "name the texts with --text-column")
+                for name in text_columns(data.text_column, frame.columns)
+            ),
             (data.labels_column, "call the column of the labels as in the corpus of the run"),
             *([(data.id_column, "name the ids with --id-column")] if data.id_column else []),
         ]:
@@ -46,7 +49,12 @@ class LabelledTable:
                 todo="leave --into out, and add the corrected records to the corpus; or convert it with `plant data convert`",
             )
         strings = pl.List(pl.String) if frame.schema[data.labels_column].is_nested() else pl.String
-        return cls(path=path, frame=frame.with_columns(pl.col(data.labels_column).cast(strings)), data=data, form=form)
+        return cls(
+            path=path,
+            frame=frame.with_columns(pl.col(data.labels_column).cast(strings)),
+            data=data,
+            form=form,
+        )
 
     @cached_property
     def ids(self) -> list[str] | None:
@@ -57,7 +65,11 @@ class LabelledTable:
     @cached_property
     def texts(self) -> list[str]:
         """The text of each row."""
-        return self.frame.select(join_columns(self._texts).cast(pl.String).fill_null("")).to_series().to_list()
+        return (
+            self.frame.select(join_columns(self._texts).cast(pl.String).fill_null(""))
+            .to_series()
+            .to_list()
+        )
 
     @cached_property
     def labels(self) -> list[list[str]]:
@@ -73,10 +85,15 @@ class LabelledTable:
         """The row of each of the wanted documents that is there, by its id, or by its text where the table has no ids."""
         keys = [text.strip() for text in self.texts] if self.ids is None else self.ids
         rows = {key: row for row, key in reversed(list(enumerate(keys)))}
-        found = {document: rows.get(texts.get(document, "").strip() if self.ids is None else document) for document in wanted}
+        found = {
+            document: rows.get(texts.get(document, "").strip() if self.ids is None else document)
+            for document in wanted
+        }
         return {document: row for document, row in found.items() if row is not None}
 
-    def correct(self, labels: Mapping[int, Sequence[str]], added: Iterable[tuple[str, str, Sequence[str]]]) -> pl.DataFrame:
+    def correct(
+        self, labels: Mapping[int, Sequence[str]], added: Iterable[tuple[str, str, Sequence[str]]]
+    ) -> pl.DataFrame:
         """The table with other labels in some rows, and with rows for further documents (id, text, labels), which are of train."""
         column, (text, *_), schema = self.data.labels_column, self._texts, self.frame.schema
         cells = self.frame[column].to_list()
@@ -86,10 +103,20 @@ class LabelledTable:
         names = text, self.data.id_column or "doc_id", self.data.split_column, column
         rows = [(words, document, "train", self._write(found)) for document, words, found in added]
         more = pl.DataFrame(
-            rows, schema={name: schema.get(name, pl.String) if name == column else pl.String for name in names}, orient="row"
+            rows,
+            schema={
+                name: schema.get(name, pl.String) if name == column else pl.String for name in names
+            },
+            orient="row",
         )
         kept = [pl.col(name).cast(schema[name], strict=False) for name in names if name in schema]
-        return pl.concat([self.frame.with_columns(pl.Series(column, cells, dtype=schema[column])), more.select(kept)], how="diagonal")
+        return pl.concat(
+            [
+                self.frame.with_columns(pl.Series(column, cells, dtype=schema[column])),
+                more.select(kept),
+            ],
+            how="diagonal",
+        )
 
     def _write(self, labels: Sequence[str]) -> Any:
         """A cell with labels."""
@@ -100,5 +127,10 @@ class LabelledTable:
         sign = self.form.signs[0] if self.form.signs else ";"
         if any(sign in label for label in labels):
             what = f"a label has the separator '{sign}' in it"
-            raise DataError(what, where=f"{self.path}, column {self.data.labels_column}", expected="lists", todo="leave --into out")
+            raise DataError(
+                what,
+                where=f"{self.path}, column {self.data.labels_column}",
+                expected="lists",
+                todo="leave --into out",
+            )
         return sign.join(labels)

@@ -17,9 +17,15 @@ from plant_cli.data.tables import collect, count_rows, trim
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
-DOCUMENT_SCHEMA: dict[str, pl.DataType] = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
+    "doc_id": pl.String(),
+    "text": pl.String(),
+    "labels": pl.List(pl.String()),
+}
 DOCUMENT_COLUMNS = tuple(DOCUMENT_SCHEMA)
-DOCUMENTS_IN_MEMORY = 2_000  # documents that are in memory together where a split is read in batches
+DOCUMENTS_IN_MEMORY = (
+    2_000  # documents that are in memory together where a split is read in batches
+)
 BYTES_IN_MEMORY = 1 << 26  # bytes of a corpus that is kept in memory when it is first read
 
 
@@ -31,8 +37,16 @@ def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
 def find_splits(dataset: Dataset) -> list[SplitName]:
     """The splits that a dataset has, in the order train, validation, test; `DataError` if there is none."""
     if not dataset.splits:
-        expected, todo = "at least one labelled training document", "look into the file: it may hold a header and no rows"
-        raise DataError("the corpus holds no documents", where=", ".join(dataset.files) or "the dataset", expected=expected, todo=todo)
+        expected, todo = (
+            "at least one labelled training document",
+            "look into the file: it may hold a header and no rows",
+        )
+        raise DataError(
+            "the corpus holds no documents",
+            where=", ".join(dataset.files) or "the dataset",
+            expected=expected,
+            todo=todo,
+        )
     return [name for name in SPLITS if name in dataset.splits]
 
 
@@ -42,7 +56,9 @@ def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
     return _conform(collect(dataset.splits[split], where), where)
 
 
-def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) -> Iterator[pl.DataFrame]:
+def read_batches(
+    dataset: Dataset, split: SplitName, rows: range | None = None
+) -> Iterator[pl.DataFrame]:
     """One split as `read_frame` gives it, some documents at a time; at least one batch.
 
     Where the dataset has the split in pieces, its texts are never all in memory.
@@ -67,7 +83,11 @@ def parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
 def with_parts(dataset: Dataset, parts: Mapping[SplitName, Sequence[pl.LazyFrame]]) -> Dataset:
     """A dataset with these splits, each in pieces, in place of its own."""
     splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
-    return replace(dataset, splits=splits, pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()})
+    return replace(
+        dataset,
+        splits=splits,
+        pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()},
+    )
 
 
 def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterator[pl.LazyFrame]:
@@ -93,7 +113,13 @@ def _locate(dataset: Dataset, split: SplitName) -> str:
 def tidy_dataset(dataset: Dataset) -> Dataset:
     """The same dataset with tidy documents in the corpus schema, still to be read, in as many pieces; `DataError` as of `read_frame`."""
     names = find_splits(dataset)
-    return with_parts(dataset, {name: [tidy(_conform(part, _locate(dataset, name))) for part in parts_of(dataset, name)] for name in names})
+    return with_parts(
+        dataset,
+        {
+            name: [tidy(_conform(part, _locate(dataset, name))) for part in parts_of(dataset, name)]
+            for name in names
+        },
+    )
 
 
 def _conform(source: Table, where: str) -> Table:
@@ -101,13 +127,23 @@ def _conform(source: Table, where: str) -> Table:
     for name in DOCUMENT_COLUMNS:
         if name not in schema:
             raise missing_column(
-                name, schema.names(), where=where, todo=f"the dataset must yield the columns {', '.join(DOCUMENT_COLUMNS)}"
+                name,
+                schema.names(),
+                where=where,
+                todo=f"the dataset must yield the columns {', '.join(DOCUMENT_COLUMNS)}",
             )
     if schema["text"] not in (pl.String, pl.Null):
         expected, todo = "the text of each document", "name the right column with --text-column"
-        raise DataError(f"the text is of type {schema['text']}, not a string", where=f"{where}, column text", expected=expected, todo=todo)
+        raise DataError(
+            f"the text is of type {schema['text']}, not a string",
+            where=f"{where}, column text",
+            expected=expected,
+            todo=todo,
+        )
     return source.select(
-        pl.col("doc_id").cast(pl.String), pl.col("text").cast(pl.String).fill_null(""), _as_label_lists(schema["labels"], where)
+        pl.col("doc_id").cast(pl.String),
+        pl.col("text").cast(pl.String).fill_null(""),
+        _as_label_lists(schema["labels"], where),
     )
 
 
@@ -115,11 +151,23 @@ def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
     """The column `labels`, of a type, as lists of strings."""
     inner = kind.inner if isinstance(kind, pl.List) else kind
     if isinstance(inner, pl.DataType) and (inner.is_float() or inner.is_decimal()):
-        raise fractional_labels(str(kind), f"{where}, column labels", "numbers with a fraction and not lists of strings")
-    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
+        raise fractional_labels(
+            str(kind), f"{where}, column labels", "numbers with a fraction and not lists of strings"
+        )
+    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (
+        isinstance(inner, pl.DataType) and inner.is_integer()
+    )
     if kind != pl.Null and not (isinstance(kind, pl.List) and scalar):
-        what, expected = f"the labels are of type {kind}, not lists of strings", 'a list of labels for each document, such as ["a", "b"]'
-        raise DataError(what, where=f"{where}, column labels", expected=expected, todo="name the right column with --labels-column")
+        what, expected = (
+            f"the labels are of type {kind}, not lists of strings",
+            'a list of labels for each document, such as ["a", "b"]',
+        )
+        raise DataError(
+            what,
+            where=f"{where}, column labels",
+            expected=expected,
+            todo="name the right column with --labels-column",
+        )
     empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
     return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
 
@@ -136,24 +184,42 @@ def fractional_labels(kind: str, where: str, what: str) -> DataError:
 
 def tidy(frame: Table) -> Table:
     """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
-    trimmed = pl.col("labels").list.eval(trim(pl.element()).filter(pl.element().str.contains(r"\S")))
+    trimmed = pl.col("labels").list.eval(
+        trim(pl.element()).filter(pl.element().str.contains(r"\S"))
+    )
     return frame.with_columns(trimmed.list.unique(maintain_order=True))
 
 
 def spelling_key(label: pl.Expr) -> pl.Expr:
     """Equal for labels that differ by case, blanks, hidden characters or the form of their accents alone."""
-    return label.str.normalize("NFC").str.to_lowercase().str.replace_all(WIDTHLESS, "").str.replace_all(r"\s+", " ").str.strip_chars(" ")
+    return (
+        label.str.normalize("NFC")
+        .str.to_lowercase()
+        .str.replace_all(WIDTHLESS, "")
+        .str.replace_all(r"\s+", " ")
+        .str.strip_chars(" ")
+    )
 
 
 def reveal(text: str) -> str:
     """A text for a message, with escapes such as `\\u200b` for what cannot be seen, and for accents that are characters of their own."""
-    marks = set() if unicodedata.is_normalized("NFC", text) else {char for char in text if unicodedata.combining(char)}
-    return "".join(char.encode("unicode_escape").decode() if char in marks or not char.isprintable() else char for char in text)
+    marks = (
+        set()
+        if unicodedata.is_normalized("NFC", text)
+        else {char for char in text if unicodedata.combining(char)}
+    )
+    return "".join(
+        char.encode("unicode_escape").decode() if char in marks or not char.isprintable() else char
+        for char in text
+    )
 
 
 def find_used_labels(dataset: Dataset) -> pl.Series:
     """The labels that documents have, sorted, each once."""
-    written = [frame.select(label=pl.col("labels").explode().cast(pl.String)).unique() for frame in dataset.splits.values()]
+    written = [
+        frame.select(label=pl.col("labels").explode().cast(pl.String)).unique()
+        for frame in dataset.splits.values()
+    ]
     if not written:
         return pl.Series("label", [], dtype=pl.String)
     label = trim(pl.col("label"))
@@ -189,7 +255,11 @@ class SplitTexts(Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        return self.take(range(len(self))[row]) if isinstance(row, slice) else self.take([range(len(self))[row]])[0]
+        return (
+            self.take(range(len(self))[row])
+            if isinstance(row, slice)
+            else self.take([range(len(self))[row]])[0]
+        )
 
     def take(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows, in the order asked for, from one reading."""
@@ -206,15 +276,17 @@ def take_texts(texts: Sequence[str], rows: Sequence[int]) -> list[str]:
 BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
 LETTERS = pl.col("text").str.to_lowercase().str.replace_all(BETWEEN_WORDS, " ").str.strip_chars(" ")
 """A text without case, punctuation and repeated blanks."""
-TEXT_KEY = pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
+TEXT_KEY = (
+    pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
+)
 """Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but signs is equal to itself alone."""
 CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 WIDTHLESS = "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 """Characters without width that mean nothing in a word, and cut it: not the joiners of Persian and Indian scripts."""
-_HIGH = "".join(bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xC0))  # as Windows-1252 shows these bytes
-_GARBLED = (
-    rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ][{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
-)
+_HIGH = "".join(
+    bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xC0)
+)  # as Windows-1252 shows these bytes
+_GARBLED = rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ][{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
 """UTF-8 read as Windows-1252 or as Mac Roman: é, an apostrophe, Japanese, Cyrillic and Greek letters, a byte order mark."""
 _TAGS = "p|br|hr|div|span|a|b|i|u|em|strong|small|font|img|table|thead|tbody|tr|td|th|ul|ol|li|h[1-6]|sub|sup|code|pre|blockquote|body|html"
 _ENTITIES = r"amp|lt|gt|quot|apos|nbsp|mdash|ndash|hellip|[lr][sd]quo|[aeiou](?:acute|grave|uml)|#\d{2,5}|#x[0-9a-f]{2,5}"
@@ -251,7 +323,9 @@ def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
     filled = frame.with_columns(_TEXT.fill_null(""))
     if not thorough:
         return filled.select("doc_id", "labels", *_MEASURES)
-    return filled.with_columns(LETTERS.alias("letters")).select("doc_id", "labels", *_MEASURES, *_FURTHER)
+    return filled.with_columns(LETTERS.alias("letters")).select(
+        "doc_id", "labels", *_MEASURES, *_FURTHER
+    )
 
 
 def read_digests(
@@ -278,8 +352,12 @@ class FirstReading:
 
     digests: dict[SplitName, pl.DataFrame]  # not thorough
     records: dict[SplitName, SplitRecord]  # fingerprints of the tidied documents
-    hashes: dict[SplitName, pl.DataFrame]  # `doc_id`, and hashes of each `text` and its `labels` that are the same everywhere
-    documents: dict[SplitName, pl.DataFrame]  # the tidied documents themselves; none of a corpus of more than `BYTES_IN_MEMORY` bytes
+    hashes: dict[
+        SplitName, pl.DataFrame
+    ]  # `doc_id`, and hashes of each `text` and its `labels` that are the same everywhere
+    documents: dict[
+        SplitName, pl.DataFrame
+    ]  # the tidied documents themselves; none of a corpus of more than `BYTES_IN_MEMORY` bytes
 
 
 def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
@@ -291,10 +369,16 @@ def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
 
     def look(name: SplitName, batch: pl.DataFrame) -> None:
         nonlocal size
-        frame = tidy(batch.with_columns(pl.col("doc_id").fill_null("")))  # a missing id is refused later, with all others
+        frame = tidy(
+            batch.with_columns(pl.col("doc_id").fill_null(""))
+        )  # a missing id is refused later, with all others
         fingerprints[name].add(frame)
         written = frame.select("doc_id", "text", pl.col("labels").list.sort().list.join("\0"))
-        hashes.setdefault(name, []).append(written.with_columns(pl.Series(c, hash_each(written[c]), pl.UInt64) for c in ("text", "labels")))
+        hashes.setdefault(name, []).append(
+            written.with_columns(
+                pl.Series(c, hash_each(written[c]), pl.UInt64) for c in ("text", "labels")
+            )
+        )
         documents.setdefault(name, []).append(frame)
         size += int(frame.estimated_size())
         if size > BYTES_IN_MEMORY:
@@ -302,7 +386,9 @@ def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
 
     digests = read_digests(dataset, reporter, thorough=False, look=look)
     records = {name: fingerprint.record() for name, fingerprint in fingerprints.items()}
-    whole, kept = ({name: pl.concat(parts) for name, parts in found.items()} for found in (documents, hashes))
+    whole, kept = (
+        {name: pl.concat(parts) for name, parts in found.items()} for found in (documents, hashes)
+    )
     return FirstReading(digests=digests, records=records, hashes=kept, documents=whole)
 
 

@@ -42,7 +42,9 @@ class Drift:
     words: pl.DataFrame  # `word`, `before`, `after` (documents that have it), `change` (signed G²), `p`, `changed`; every word
     labels: pl.DataFrame  # the same of labels, under `label`
     new_words_share: float  # share of the later corpus's words, each time they occur, that the earlier one does not have
-    unseen_share: float  # share of the later corpus's assignments whose label the earlier one does not have
+    unseen_share: (
+        float  # share of the later corpus's assignments whose label the earlier one does not have
+    )
     words_distance: float  # Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared)
     labels_distance: float  # the same of labels
     words_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
@@ -67,9 +69,14 @@ def compare_corpora(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     sides = [_count(frame) for frame in (before, after)]
     pooled = pl.concat([before.select(*DOCUMENT_COLUMNS), after.select(*DOCUMENT_COLUMNS)])
     order = np.random.default_rng(FIXED_SEED).permutation(pooled.height)
-    dealt = [_count(pooled[np.sort(rows).tolist()]) for rows in (order[: before.height], order[before.height :])]
+    dealt = [
+        _count(pooled[np.sort(rows).tolist()])
+        for rows in (order[: before.height], order[before.height :])
+    ]
     old, new = sides
-    words = _contrast(old.documents_with, new.documents_with, old.side.documents, new.side.documents, "word")
+    words = _contrast(
+        old.documents_with, new.documents_with, old.side.documents, new.side.documents, "word"
+    )
     labels = _contrast(old.labels, new.labels, old.side.documents, new.side.documents, "label")
     unseen = sum(count for label, count in new.labels.items() if label not in old.labels)
     novel = sum(count for word, count in new.tokens.items() if word not in old.tokens)
@@ -87,10 +94,14 @@ def compare_corpora(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     )
 
 
-def divergence(first: dict[str, int] | Counter[str], second: dict[str, int] | Counter[str]) -> float:
+def divergence(
+    first: dict[str, int] | Counter[str], second: dict[str, int] | Counter[str]
+) -> float:
     """Jensen-Shannon divergence of two distributions given as counts, in bits; 0 if one of them is empty."""
     names = list({**first, **second})
-    counts = np.array([[side.get(name, 0) for name in names] for side in (first, second)], dtype=np.float64).reshape(2, len(names))
+    counts = np.array(
+        [[side.get(name, 0) for name in names] for side in (first, second)], dtype=np.float64
+    ).reshape(2, len(names))
     totals = counts.sum(axis=1, keepdims=True)
     if not totals.all():
         return 0.0
@@ -102,13 +113,21 @@ def likelihood_ratio(before: Numbers, after: Numbers, documents: tuple[int, int]
     """G² of two shares of documents, 0 or more [K]."""
     observed = np.stack([before, documents[0] - before, after, documents[1] - after])
     with_it, total = before + after, documents[0] + documents[1]
-    expected = np.stack([rows * n / total for n in documents for rows in (with_it, total - with_it)])
-    return np.asarray(np.maximum(2 * rel_entr(observed, expected).sum(axis=0), 0.0), dtype=np.float64)
+    expected = np.stack(
+        [rows * n / total for n in documents for rows in (with_it, total - with_it)]
+    )
+    return np.asarray(
+        np.maximum(2 * rel_entr(observed, expected).sum(axis=0), 0.0), dtype=np.float64
+    )
 
 
-def _contrast(first: dict[str, int], second: dict[str, int], size: int, other: int, name: str) -> pl.DataFrame:
+def _contrast(
+    first: dict[str, int], second: dict[str, int], size: int, other: int, name: str
+) -> pl.DataFrame:
     names = sorted({**first, **second})
-    counts = [np.array([side.get(one, 0) for one in names], dtype=np.float64) for side in (first, second)]
+    counts = [
+        np.array([side.get(one, 0) for one in names], dtype=np.float64) for side in (first, second)
+    ]
     ratio = likelihood_ratio(counts[0], counts[1], (size, other))
     share = (counts[0] + counts[1]) / max(1, size + other)
     tested = np.minimum(share, 1 - share) * min(size, other) >= EXPECTED

@@ -29,11 +29,19 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     given = collect(dataset.evidence, "the evidence")
     for name in EVIDENCE:
         if name not in given.columns:
-            where, todo = f"the evidence, columns {show_names(given.columns)}", f"the dataset must yield the columns {', '.join(EVIDENCE)}"
+            where, todo = (
+                f"the evidence, columns {show_names(given.columns)}",
+                f"the dataset must yield the columns {', '.join(EVIDENCE)}",
+            )
             raise missing_column(name, given.columns, where=where, todo=todo)
-    documents = pl.concat(f.select("doc_id", size="characters", owned="labels") for f in frames.values())
+    documents = pl.concat(
+        f.select("doc_id", size="characters", owned="labels") for f in frames.values()
+    )
     spans = (
-        given.select(whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
+        given.select(
+            whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False)
+            for name, kind in EVIDENCE.items()
+        )
         .with_columns(pl.col("label").str.strip_chars())
         .with_row_index("row", offset=1)
         .join(documents, on="doc_id", how="left", maintain_order="left")
@@ -47,13 +55,31 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     empty = pl.any_horizontal(pl.col("start", "end").is_null()) | (pl.col("end") <= pl.col("start"))
     outside = ~empty & ((pl.col("start") < 0) | (pl.col("end") > pl.col("size")))
     stray = spans.join(kept, on="row", how="anti")
-    mend, leave = "mend these rows, or name another table with --evidence", "nothing, if that is as it should be; else name the right table"
+    mend, leave = (
+        "mend these rows, or name another table with --evidence",
+        "nothing, if that is as it should be; else name the right table",
+    )
     unknown = stray.filter(pl.col("size").is_null())
     findings: list[tuple[pl.DataFrame, FindingLevel, str, str]] = [
-        (kept.filter(empty), "fatal", "end where they begin or before, or have no such position", _OFFSETS),
+        (
+            kept.filter(empty),
+            "fatal",
+            "end where they begin or before, or have no such position",
+            _OFFSETS,
+        ),
         (kept.filter(outside), "fatal", "lie outside the text of their document", _INSIDE),
-        (unknown, "warning", f"are of documents that the corpus does not have{_GONE}", "the doc_id of a document"),
-        (stray.drop_nulls("size"), "warning", f"name a label that their document does not have{_GONE}", "a label of the document"),
+        (
+            unknown,
+            "warning",
+            f"are of documents that the corpus does not have{_GONE}",
+            "the doc_id of a document",
+        ),
+        (
+            stray.drop_nulls("size"),
+            "warning",
+            f"name a label that their document does not have{_GONE}",
+            "a label of the document",
+        ),
     ]
     for rows, level, what, expected in findings:
         yield from report_rows(
@@ -69,7 +95,9 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
 
 def encode_evidence(spans: pl.DataFrame, doc_ids: pl.Series) -> Evidence:
     """The spans of some documents, by their row."""
-    found = spans.join(doc_ids.to_frame("doc_id").with_row_index("row"), on="doc_id", how="inner").sort("row", maintain_order=True)
+    found = spans.join(
+        doc_ids.to_frame("doc_id").with_row_index("row"), on="doc_id", how="inner"
+    ).sort("row", maintain_order=True)
     return Evidence(
         rows=found["row"].to_numpy().astype(np.int64),
         labels=found["label"].to_list(),

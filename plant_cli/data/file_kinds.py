@@ -9,7 +9,9 @@ from plant_cli.api.errors import DataError
 
 HEAD = 512  # bytes of a file by which it is known
 TABLE_EXPECTED = "a table whose first line names its columns: JSON lines, CSV or TSV; or Parquet"
-_TEXTS = "take its text out, then write texts and labels into a table, or each text into a .txt file"
+_TEXTS = (
+    "take its text out, then write texts and labels into a table, or each text into a .txt file"
+)
 _SHEET = "open it in its program, and save the sheet as CSV in UTF-8"
 _OFFICE = _SHEET + "; of a document, save its text"
 _UNPACK = "unpack it, and name the file or the folder with the data"
@@ -50,7 +52,12 @@ _AT = (  # those that are known by bytes further on: where, bytes, what, remedy
     (8, b"WEBP", "an image", _OCR),
     (8, b"WAVE", "a sound or a video", _SAID),
     (4, b"ftyp", "a sound or a video", _SAID),
-    (8, b"DUCK", "a DuckDB database", "write its rows out: duckdb FILE \"COPY (SELECT …) TO 'data.parquet'\""),
+    (
+        8,
+        b"DUCK",
+        "a DuckDB database",
+        "write its rows out: duckdb FILE \"COPY (SELECT …) TO 'data.parquet'\"",
+    ),
 )
 _IN_TEXT: Sequence[tuple[str, str, str]] = (  # by a pattern of the beginning of a text
     ("a web page", "look at it: in place of the file, a page about it or an error may have been saved; fetch the file itself",
@@ -80,9 +87,16 @@ _MEMBERS: Sequence[tuple[str, str, str]] = (  # what is in a zip archive of a pr
 def refuse_kind(head: bytes, where: str, expected: str, within: str = "") -> None:
     """`DataError` for a file (or what is packed `within` another) that begins with bytes that no text has; it says what it is."""
     known = next(((what, todo) for what, todo, starts in _KINDS if head.startswith(starts)), None)
-    known = known or next(((what, todo) for place, mark, what, todo in _AT if head[place:].startswith(mark)), None)
+    known = known or next(
+        ((what, todo) for place, mark, what, todo in _AT if head[place:].startswith(mark)), None
+    )
     if known is not None:
-        raise DataError(f"this is {known[0]}{within}", where=where, expected=expected, todo=known[1].replace("FILE", where))
+        raise DataError(
+            f"this is {known[0]}{within}",
+            where=where,
+            expected=expected,
+            todo=known[1].replace("FILE", where),
+        )
 
 
 def refuse_text(head: str, where: str) -> None:
@@ -98,4 +112,6 @@ def refuse_members(names: Sequence[str], where: str, expected: str) -> None:
         if any(re.fullmatch(pattern, name) for name in names):
             raise DataError(f"this is {what}", where=where, expected=expected, todo=todo)
     if names and all(name.endswith(".npy") for name in names):
-        raise DataError("this is a file of numpy arrays (.npz)", where=where, expected=expected, todo=_BESIDE)
+        raise DataError(
+            "this is a file of numpy arrays (.npz)", where=where, expected=expected, todo=_BESIDE
+        )

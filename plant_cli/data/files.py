@@ -19,7 +19,11 @@ from uuid import uuid4
 from plant_cli.api.errors import ArtefactError, PlantError, UsageError, damaged_file
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
-FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded", errno.EFBIG: "file too large"}
+FULL = {
+    errno.ENOSPC: "no space left on device",
+    errno.EDQUOT: "disk quota exceeded",
+    errno.EFBIG: "file too large",
+}
 FOOTER = "Invalid thrift: transport error"  # a Parquet writer whose last bytes were refused: it drops the words of the system
 
 
@@ -32,12 +36,17 @@ def replacing(path: Path) -> Iterator[Path]:
     or a pipe is there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        what, expected = "this is a device or a pipe, which a file would replace", "a path for a new file, or a file"
+        what, expected = (
+            "this is a device or a pipe, which a file would replace",
+            "a path for a new file, or a file",
+        )
         raise UsageError(what, where=str(path), expected=expected, todo="choose another path")
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
-        temporary = name_temporary(path.absolute())  # some writers take a name that begins with ~ for a user's home
+        temporary = name_temporary(
+            path.absolute()
+        )  # some writers take a name that begins with ~ for a user's home
         try:
             yield temporary
             _set_mode(temporary, mode)
@@ -92,16 +101,34 @@ def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
 def refuse_replacing(output: str | None, *inputs: str | None) -> None:
     """Refuse an output that is one of the inputs of the command, whatever `--force` says."""
     for name in inputs:
-        if output is not None and name is not None and Path(output).resolve() == Path(name).resolve():
-            raise UsageError(f"the output would replace {name}", where=output, expected="another file", todo="choose another one")
+        if (
+            output is not None
+            and name is not None
+            and Path(output).resolve() == Path(name).resolve()
+        ):
+            raise UsageError(
+                f"the output would replace {name}",
+                where=output,
+                expected="another file",
+                todo="choose another one",
+            )
 
 
 def require_place(folder: Path) -> None:
     """Refuse a folder, which need not exist, in which no file can be made."""
-    standing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    standing = next(
+        parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists()
+    )
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        expected = "a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file")
-        raise UsageError("the output cannot be written", where=str(folder), expected=expected, todo="choose another place for it")
+        expected = "a folder in which files may be made" + (
+            "" if standing.is_dir() else f"; {standing} is a file"
+        )
+        raise UsageError(
+            "the output cannot be written",
+            where=str(folder),
+            expected=expected,
+            todo="choose another place for it",
+        )
 
 
 def remove_temporaries(folder: Path) -> None:
@@ -134,7 +161,9 @@ def full_disk_code(error: BaseException) -> int | None:
     """The number of the system's error if this one says that a disk or a quota is full, else None."""
     if isinstance(error, OSError) and error.errno in FULL:
         return error.errno
-    text = "" if isinstance(error, PlantError) else str(error).lower()  # writers in other languages hand on only the words of the system
+    text = (
+        "" if isinstance(error, PlantError) else str(error).lower()
+    )  # writers in other languages hand on only the words of the system
     return next((code for code, phrase in FULL.items() if phrase in text), None)
 
 
@@ -146,7 +175,11 @@ def naming_full_disk(path: Path) -> Iterator[None]:
     except Exception as error:
         code = full_disk_code(error)
         if code is None and FOOTER in str(error):
-            code = errno.ENOSPC if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY else errno.EFBIG
+            code = (
+                errno.ENOSPC
+                if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+                else errno.EFBIG
+            )
         if code is None:
             raise
         raise OSError(code, os.strerror(code), str(path)) from error
@@ -164,7 +197,9 @@ def _mode_of_new(folder: Path) -> int:
         handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     except (FileNotFoundError, PermissionError) as error:  # as in /proc, whatever the rights say
         expected, todo = "a folder in which files may be made", "choose another place for it"
-        raise UsageError("the output cannot be written", where=str(folder), expected=expected, todo=todo) from error
+        raise UsageError(
+            "the output cannot be written", where=str(folder), expected=expected, todo=todo
+        ) from error
     try:
         return stat.S_IMODE(os.fstat(handle).st_mode)
     finally:
@@ -209,13 +244,32 @@ def read_json(path: Path, what: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         expected = "a file written by an earlier command"
-        raise ArtefactError(f"{what} is missing", where=str(path), expected=expected, todo=todo) from error
+        raise ArtefactError(
+            f"{what} is missing", where=str(path), expected=expected, todo=todo
+        ) from error
     except json.JSONDecodeError as error:
-        where, expected = f"{path}, line {error.lineno}, column {error.colno}", "a complete JSON document"
-        raise ArtefactError(f"{what} is damaged: {error.msg}", where=where, expected=expected, todo=f"{todo} with --force") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, numbers of thousands of digits, lists in lists without end
-        why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else "it holds what no command writes"
-        raise damaged_file(what, why, path, expected="a JSON document in UTF-8", todo=f"{todo} with --force") from error
+        where, expected = (
+            f"{path}, line {error.lineno}, column {error.colno}",
+            "a complete JSON document",
+        )
+        raise ArtefactError(
+            f"{what} is damaged: {error.msg}",
+            where=where,
+            expected=expected,
+            todo=f"{todo} with --force",
+        ) from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not UTF-8, numbers of thousands of digits, lists in lists without end
+        why = (
+            f"byte {error.start} is not UTF-8"
+            if isinstance(error, UnicodeDecodeError)
+            else "it holds what no command writes"
+        )
+        raise damaged_file(
+            what, why, path, expected="a JSON document in UTF-8", todo=f"{todo} with --force"
+        ) from error
 
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -252,7 +306,10 @@ def hash_strings(strings: Iterable[str]) -> str:
 
 def hash_each(strings: Iterable[str]) -> list[int]:
     """64 bits of the BLAKE2b of each string."""
-    found = (hashlib.blake2b(string.encode("utf-8", errors="surrogatepass"), digest_size=8).digest() for string in strings)
+    found = (
+        hashlib.blake2b(string.encode("utf-8", errors="surrogatepass"), digest_size=8).digest()
+        for string in strings
+    )
     return [int.from_bytes(digest, "little") for digest in found]
 
 
@@ -284,7 +341,9 @@ class ListHash:
     def add(self, values: Sequence[Any]) -> None:
         """Take the next values."""
         if values:
-            self._digest.update((("," if self._begun else "") + _write_json(values)[1:-1]).encode("utf-8"))
+            self._digest.update(
+                (("," if self._begun else "") + _write_json(values)[1:-1]).encode("utf-8")
+            )
             self._begun = True
 
     def hexdigest(self) -> str:
@@ -295,4 +354,6 @@ class ListHash:
 
 
 def _write_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )

@@ -24,12 +24,16 @@ from plant_cli.data.tables import string_type
 
 FormKind = Literal["one", "cut", "angles", "lists", "vectors", "field", "keys", "values"]
 LISTED = pl.List(pl.String)
-MISSING = frozenset(("nan", "NaN", "NAN", "-nan", "None", "null", "Null", "NULL", "\\N", "<NA>", "NaT", "#N/A"))
+MISSING = frozenset(
+    ("nan", "NaN", "NAN", "-nan", "None", "null", "Null", "NULL", "\\N", "<NA>", "NaT", "#N/A")
+)
 ANGLES = r"<([^<>\s][^<>]*)>"
 _LONGEST = 1 << 22  # characters of a list in text
 _BIT = r"(?:[01](?:\.0*)?|[Tt]rue|[Ff]alse)"
 _BITS = re.compile(rf"[\[({{]?\s*{_BIT}(?:[\s,;|]+{_BIT})+[\s,]*[\])}}]?|[01]{{4,}}")
-_BIT_VALUES = dict.fromkeys(("1", "1.", "1.0", "True", "true"), True) | dict.fromkeys(("0", "0.", "0.0", "False", "false"), False)
+_BIT_VALUES = dict.fromkeys(("1", "1.", "1.0", "True", "true"), True) | dict.fromkeys(
+    ("0", "0.", "0.0", "False", "false"), False
+)
 _ENTITY = re.compile(r"&(#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _HELD = "\ue000"  # stands for the semicolon of an entity while a cell is cut
 _CONVERTERS = re.compile(
@@ -37,7 +41,9 @@ _CONVERTERS = re.compile(
 )
 # the last are what Python, numpy, pandas and torch print around values
 _CONSTANTS = {"nan": None, "NaN": None, "null": None, "NaT": None, "true": True, "false": False}
-_NULL = re.compile(r"""(["'])\\N\1""")  # MySQL's missing value in quotes, where a backslash begins an escape
+_NULL = re.compile(
+    r"""(["'])\\N\1"""
+)  # MySQL's missing value in quotes, where a backslash begins an escape
 _SIGNS = re.compile(r"""[][{}();,|"'\n\t]""")
 _WITHOUT_COMMAS = re.compile(r"""['"\d.]\s+['"\d-]""")  # values that follow one another, perhaps
 
@@ -63,7 +69,9 @@ class LabelForm:
     missing: frozenset[str] = MISSING  # what is no label
     remark: str | None = None  # what was chosen, with an example
 
-    def read(self, column: pl.Series, where: str, first: int = 1) -> tuple[pl.Series, list[CellFault]]:
+    def read(
+        self, column: pl.Series, where: str, first: int = 1
+    ) -> tuple[pl.Series, list[CellFault]]:
         """The labels of each cell, as written: an empty list for an empty cell, null for a row with a fault; and the faults.
 
         `where` is the file, for errors, `first` the number of the first row. `DataError` if the cells are of a type that holds no
@@ -71,14 +79,23 @@ class LabelForm:
         """
         column = plain_strings(column)
         place, dtype = f"{where}, column {column.name}", column.dtype
-        if not (dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
+        if not (
+            dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
+        ):
             what = f"the labels are of type {dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}"
             expected = 'a list such as ["a", "b"], or a string such as a;b'
-            raise DataError(what, where=f"{place}, row {first}", expected=expected, todo="name the right column with --labels-column")
+            raise DataError(
+                what,
+                where=f"{place}, row {first}",
+                expected=expected,
+                todo="name the right column with --labels-column",
+            )
         structured = self.kind in ("vectors", "field", "keys", "values")
         faults: list[CellFault] = []
         inner = dtype.inner if isinstance(dtype, pl.List) else pl.Struct([])
-        if not structured and (inner in (pl.String, pl.Null) or (inner.is_integer() and not self.names)):
+        if not structured and (
+            inner in (pl.String, pl.Null) or (inner.is_integer() and not self.names)
+        ):
             labels = column.cast(LISTED)
         elif dtype == pl.Null or (dtype.is_integer() and not self.names):
             labels = _singles(column.cast(pl.String))
@@ -86,7 +103,9 @@ class LabelForm:
             labels = self._split(column)
             if self.names:
                 numbered = {str(number): name for number, name in enumerate(self.names)}
-                labels = labels.list.eval(pl.element().str.strip_chars().replace({**numbered, "-1": ""}))
+                labels = labels.list.eval(
+                    pl.element().str.strip_chars().replace({**numbered, "-1": ""})
+                )
         else:
             lists: list[list[str | None] | None] = []
             for row, value in enumerate(column.to_list(), start=first):
@@ -101,7 +120,9 @@ class LabelForm:
     def _split(self, column: pl.Series) -> pl.Series:
         """Cells of text, cut."""
         if self.kind == "angles":
-            return column.str.extract_all(ANGLES).list.eval(pl.element().str.slice(1, pl.element().str.len_chars() - 2))
+            return column.str.extract_all(ANGLES).list.eval(
+                pl.element().str.slice(1, pl.element().str.len_chars() - 2)
+            )
         if self.kind == "one":
             return _singles(column)
         if self.bracketed:
@@ -119,24 +140,47 @@ class LabelForm:
             parts = parts.list.eval(pl.element().str.replace(r"""^\s*["'](.*)["']\s*$""", "${1}"))
         return parts
 
-    def _settle(self, labels: pl.Series, column: pl.Series, first: int, faults: list[CellFault]) -> tuple[pl.Series, list[CellFault]]:
+    def _settle(
+        self, labels: pl.Series, column: pl.Series, first: int, faults: list[CellFault]
+    ) -> tuple[pl.Series, list[CellFault]]:
         """Lists without missing values; null for a row with a fault, or with nothing but missing values, which is one."""
         flat = labels.explode().drop_nulls()
         kept = labels
-        if len(flat) < labels.list.len().sum() or flat.str.strip_chars().is_in(["", *self.missing]).any():
+        if (
+            len(flat) < labels.list.len().sum()
+            or flat.str.strip_chars().is_in(["", *self.missing]).any()
+        ):
             bare = pl.element().str.strip_chars()
-            kept = labels.list.eval(pl.element().filter(pl.element().is_not_null() & ~bare.is_in(list(self.missing))))
+            kept = labels.list.eval(
+                pl.element().filter(pl.element().is_not_null() & ~bare.is_in(list(self.missing)))
+            )
             named = kept.list.eval(bare != "").list.sum().fill_null(0)
-            count = labels.list.len() if self.kind != "cut" else labels.list.len() - labels.list.eval(bare == "").list.sum()
-            written = column.str.contains(r"\S").fill_null(False) if column.dtype == pl.String else column.is_not_null()
+            count = (
+                labels.list.len()
+                if self.kind != "cut"
+                else labels.list.len() - labels.list.eval(bare == "").list.sum()
+            )
+            written = (
+                column.str.contains(r"\S").fill_null(False)
+                if column.dtype == pl.String
+                else column.is_not_null()
+            )
             for row in (written & (named < count)).arg_true().to_list():
                 gone = count[row] - named[row]
-                why = f"{gone} of its {count[row]} labels are missing values" if named[row] else "its labels are missing"
-                faults.append(CellFault(first + row, why, str(column[row]), left_out=not named[row]))
+                why = (
+                    f"{gone} of its {count[row]} labels are missing values"
+                    if named[row]
+                    else "its labels are missing"
+                )
+                faults.append(
+                    CellFault(first + row, why, str(column[row]), left_out=not named[row])
+                )
         rows = [fault.row for fault in faults if fault.left_out]
         left_out = pl.Series(range(first, first + len(labels)), dtype=pl.Int64).is_in(rows)
         empty = pl.lit(pl.Series([[]], dtype=LISTED))
-        settled = pl.select(pl.when(~pl.lit(left_out)).then(pl.lit(kept.rename("labels")).fill_null(empty))).to_series()
+        settled = pl.select(
+            pl.when(~pl.lit(left_out)).then(pl.lit(kept.rename("labels")).fill_null(empty))
+        ).to_series()
         return settled.cast(LISTED).alias(column.name), sorted(faults)
 
     def _take(self, value: object, where: str) -> list[str | None]:
@@ -148,7 +192,9 @@ class LabelForm:
         if self.kind == "vectors":
             bits = read_bits(value)
             if bits is None or len(bits) != len(self.names):
-                found = "are no zeros and ones" if bits is None else f"have {len(bits)} zeros and ones"
+                found = (
+                    "are no zeros and ones" if bits is None else f"have {len(bits)} zeros and ones"
+                )
                 raise ValueError(f"its labels {found}, those of other rows have {len(self.names)}")
             return [name for name, bit in zip(self.names, bits, strict=True) if bit]
         if isinstance(value, str):
@@ -159,7 +205,9 @@ class LabelForm:
                 raise ValueError("its labels are no list, as those of other rows are")
             value = parsed
         if self.kind != "field" and isinstance(value, dict) != (self.kind in ("keys", "values")):
-            raise ValueError(f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those of other rows")
+            raise ValueError(
+                f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those of other rows"
+            )
         if self.kind == "keys":
             return [str(key) for key, inner in dict(value).items() if inner]  # type: ignore[call-overload]
         parts = list(fields_of(value, self.key) if self.kind == "field" else _flatten(value))
@@ -181,7 +229,9 @@ class LabelForm:
         if not self.names:
             return str(int(value))
         if value >= len(self.names):
-            raise ValueError(f"there is no class {int(value)}: the names of the classes are those of 0 to {len(self.names) - 1}")
+            raise ValueError(
+                f"there is no class {int(value)}: the names of the classes are those of 0 to {len(self.names) - 1}"
+            )
         return self.names[int(value)] if value >= 0 else ""
 
 
@@ -194,7 +244,12 @@ def plain_strings(column: pl.Series) -> pl.Series:
         return column if dtype == column.dtype else column.cast(dtype)
     except PolarsError as error:
         what, expected = "the labels are bytes that are not UTF-8", "labels as text"
-        raise DataError(what, where=f"column {column.name}", expected=expected, todo="decode them where the file is made") from error
+        raise DataError(
+            what,
+            where=f"column {column.name}",
+            expected=expected,
+            todo="decode them where the file is made",
+        ) from error
 
 
 def _singles(column: pl.Series) -> pl.Series:
@@ -266,14 +321,22 @@ def read_structure(cell: str) -> list[object] | dict[object, object] | None:
     if cell[0] in "\"'" and cell[-1] == cell[0]:
         with suppress(ValueError):
             inner = json.loads(cell)
-            if inner[:1] in ("[", "{") and (nested := read_structure(inner)) is not None:  # JSON within JSON
+            if (
+                inner[:1] in ("[", "{") and (nested := read_structure(inner)) is not None
+            ):  # JSON within JSON
                 return nested
         cell = f"[{cell}]"
     cell = _NULL.sub(r"\1\\\\N\1", cell)
     for read in (json.loads, _read_printed):
         try:
             parsed = read(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):  # the last three: brackets in brackets without end
+        except (
+            ValueError,
+            SyntaxError,
+            RecursionError,
+            MemoryError,
+            TypeError,
+        ):  # the last three: brackets in brackets without end
             continue
         if isinstance(parsed, (list, dict)):
             return parsed
@@ -295,12 +358,18 @@ def _value_of(node: ast.AST) -> object:
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return [_value_of(part) for part in parts]
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {str(_value_of(key)): _value_of(value) for key, value in zip(keys, values, strict=True) if key is not None}
+            return {
+                str(_value_of(key)): _value_of(value)
+                for key, value in zip(keys, values, strict=True)
+                if key is not None
+            }
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args) if _CONVERTERS.fullmatch(name) and len(args) <= 1:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args) if (
+            _CONVERTERS.fullmatch(name) and len(args) <= 1
+        ):
             return _value_of(args[0]) if args else []
     raise ValueError("no value")
 
@@ -311,7 +380,13 @@ def _put_commas(cell: str) -> str:
     try:
         for token in tokenize.generate_tokens(io.StringIO(cell).readline):
             value = token.type in (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
-            if value and parts and (parts[-1][-1] not in "[({,:=.-" or (parts[-1][-1:] == "." and parts[-1] != ".")):
+            if (
+                value
+                and parts
+                and (
+                    parts[-1][-1] not in "[({,:=.-" or (parts[-1][-1:] == "." and parts[-1] != ".")
+                )
+            ):
                 parts.append(",")
             if value or token.type == tokenize.OP:
                 parts.append(token.string)

@@ -72,10 +72,15 @@ def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -
     for name, frame in frames.items():
         pairs = explode_labels(frame).join(index, on="label", how="left", maintain_order="left")
         unknown = pl.col("position").is_null()
-        lists = pairs.group_by("row").agg(labels=pl.col("position").drop_nulls().sort(), unseen=pl.col("label").filter(unknown).sort())
+        lists = pairs.group_by("row").agg(
+            labels=pl.col("position").drop_nulls().sort(),
+            unseen=pl.col("label").filter(unknown).sort(),
+        )
         documents = frame.select(pl.lit(name).alias("split"), "doc_id").with_row_index("row")
         parts.append(documents.join(lists, on="row", how="left", maintain_order="left").drop("row"))
-    return pl.concat(parts).with_columns(pl.col(name).fill_null(pl.lit([])) for name in ("labels", "unseen"))
+    return pl.concat(parts).with_columns(
+        pl.col(name).fill_null(pl.lit([])) for name in ("labels", "unseen")
+    )
 
 
 def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, list[str]]:
@@ -87,18 +92,25 @@ def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, 
     columns = {name: column for column, name in enumerate(names)}
     known = gold["labels"].explode().drop_nulls().to_numpy().astype(np.int64)
     matrices = []
-    for name, indices, width in (("labels", known, labels), ("unseen", [columns[name] for name in unseen], len(names))):
+    for name, indices, width in (
+        ("labels", known, labels),
+        ("unseen", [columns[name] for name in unseen], len(names)),
+    ):
         starts = np.concatenate([[0], np.cumsum(gold[name].list.len().to_numpy(), dtype=np.int64)])
         cells = (np.ones(len(indices), dtype=np.int32), np.asarray(indices, dtype=np.int64), starts)
         matrices.append(csr_array(cells, shape=(gold.height, width)))
     return matrices[0], matrices[1], names
 
 
-def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series) -> pl.DataFrame | None:
+def find_further_parents(
+    titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series
+) -> pl.DataFrame | None:
     """The parents that `labels.parquet` cannot hold: `label`, `parent`, sorted, of labels that are not in the index and are at or above
     any label of the corpus; None: there are none.
     """
-    known = dict(titles.filter(pl.col("parents").list.len() > 0).select("label", "parents").iter_rows())
+    known = dict(
+        titles.filter(pl.col("parents").list.len() > 0).select("label", "parents").iter_rows()
+    )
     own = set(indexed)
     found = own.union(labels)
     waiting = list(found)
@@ -112,7 +124,11 @@ def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Se
 
 def group_parents(pairs: pl.DataFrame | None) -> Mapping[str, Sequence[str]]:
     """The parents of each label of `find_further_parents`."""
-    return {} if pairs is None else dict(pairs.group_by("label", maintain_order=True).agg("parent").iter_rows())
+    return (
+        {}
+        if pairs is None
+        else dict(pairs.group_by("label", maintain_order=True).agg("parent").iter_rows())
+    )
 
 
 def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.DataFrame | None:
@@ -120,18 +136,33 @@ def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.Da
     if dataset.excluded is None:
         return None
     given = collect(dataset.excluded, "the pairs to leave out of predictions")
-    tidied = given.select(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String))).drop_nulls().unique(maintain_order=True)
-    kept = tidied.join(pl.concat(frame.select("doc_id") for frame in frames.values()), on="doc_id", how="semi", maintain_order="left")
+    tidied = (
+        given.select(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String)))
+        .drop_nulls()
+        .unique(maintain_order=True)
+    )
+    kept = tidied.join(
+        pl.concat(frame.select("doc_id") for frame in frames.values()),
+        on="doc_id",
+        how="semi",
+        maintain_order="left",
+    )
     if kept.height:
-        reporter.note(f"{kept.height:,} pairs of document and label are left out of predictions, as the corpus says")
+        reporter.note(
+            f"{kept.height:,} pairs of document and label are left out of predictions, as the corpus says"
+        )
     if kept.height < tidied.height:
-        reporter.warn(f"{tidied.height - kept.height:,} pairs to leave out of predictions are of documents that the corpus does not have")
+        reporter.warn(
+            f"{tidied.height - kept.height:,} pairs to leave out of predictions are of documents that the corpus does not have"
+        )
     return kept.select(*EXCLUDED) if kept.height else None
 
 
 def encode_excluded(pairs: pl.DataFrame, doc_ids: pl.Series) -> Excluded:
     """The pairs of some documents, by their row."""
-    found = pairs.join(doc_ids.to_frame("doc_id").with_row_index("row"), on="doc_id", how="inner").sort("row", "label")
+    found = pairs.join(
+        doc_ids.to_frame("doc_id").with_row_index("row"), on="doc_id", how="inner"
+    ).sort("row", "label")
     return Excluded(rows=found["row"].cast(pl.Int64).to_numpy(), labels=found["label"].to_list())
 
 
@@ -179,7 +210,11 @@ def describe_corpus(frames: Frames) -> CorpusStatistics:
     counts = {name: count_labels(frame) for name, frame in frames.items()}
     train = counts["train"]
     everywhere = pl.concat(counts.values()).select(pl.col("label").unique())
-    per_label = everywhere.join(train, on="label", how="left").select(pl.col("count").fill_null(0)).to_series()
+    per_label = (
+        everywhere.join(train, on="label", how="left")
+        .select(pl.col("count").fill_null(0))
+        .to_series()
+    )
     splits = {}
     for name, frame in frames.items():
         labels, words = frame["labels"].list.len(), frame["words"]
@@ -196,8 +231,12 @@ def describe_corpus(frames: Frames) -> CorpusStatistics:
             unseen_labels=unseen.height,
             unseen_assignments=int(unseen["count"].sum()),
         )
-    bins = {name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES}
-    return CorpusStatistics(splits=splits, labels=everywhere.height, labels_in_train=train.height, bins=bins)
+    bins = {
+        name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES
+    }
+    return CorpusStatistics(
+        splits=splits, labels=everywhere.height, labels_in_train=train.height, bins=bins
+    )
 
 
 def _number(value: object) -> float:

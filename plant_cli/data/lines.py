@@ -23,7 +23,14 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, PlantError, UsageError, missing_package, near_names
+from plant_cli.api import (
+    DataError,
+    DataSection,
+    PlantError,
+    UsageError,
+    missing_package,
+    near_names,
+)
 from plant_cli.api.errors import first_names
 from plant_cli.data.file_kinds import HEAD, refuse_kind, refuse_members
 from plant_cli.data.files import naming_full_disk, replacing
@@ -50,8 +57,25 @@ _PACKERS = {
     b"PK\x03\x04": "zip",
     b"PK\x05\x06": "zip",
 }
-_MUCH, _TIMES = 1 << 28, 250  # bytes that a packed file may always give, and how many times its own size it may give beyond
-_TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".ndjson", ".xml", ".rdf", ".ttl", ".nt", ".jsonld", ".svm", ".arff")
+_MUCH, _TIMES = (
+    1 << 28,
+    250,
+)  # bytes that a packed file may always give, and how many times its own size it may give beyond
+_TEXT_SUFFIXES = (
+    ".txt",
+    ".tsv",
+    ".csv",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".xml",
+    ".rdf",
+    ".ttl",
+    ".nt",
+    ".jsonld",
+    ".svm",
+    ".arff",
+)
 
 
 def bare_name(path: Path) -> str:
@@ -63,16 +87,31 @@ def read_head(path: Path, expected: str) -> bytes:
     """The first bytes of a plain file; `DataError` if it is missing, is none, or cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            what = "a folder" if path.is_dir() else "no plain file: a device, a pipe or a socket has no end, or cannot be read twice"
-            raise DataError(f"this is {what}", where=str(path), expected=expected, todo="name a file; write what a pipe gives into one")
+            what = (
+                "a folder"
+                if path.is_dir()
+                else "no plain file: a device, a pipe or a socket has no end, or cannot be read twice"
+            )
+            raise DataError(
+                f"this is {what}",
+                where=str(path),
+                expected=expected,
+                todo="name a file; write what a pipe gives into one",
+            )
         with path.open("rb") as stream:
             return stream.read(HEAD)
     except FileNotFoundError as error:
-        tables = [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix.lower() in FORMATS] if path.parent.is_dir() else []
+        tables = (
+            [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix.lower() in FORMATS]
+            if path.parent.is_dir()
+            else []
+        )
         near = near_names(path.name, tables)
         expected = near if near.startswith("did you mean") else expected
         todo = f"check the path; relative paths start at {Path.cwd()}"
-        raise DataError("there is no such file", where=str(path), expected=expected, todo=todo) from error
+        raise DataError(
+            "there is no such file", where=str(path), expected=expected, todo=todo
+        ) from error
     except OSError as error:
         raise _unreadable(path, error, expected) from error
 
@@ -93,16 +132,30 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
             start = head if kind is None else cast(io.BufferedReader, stream).peek(HEAD)[:HEAD]
             refuse_kind(start, str(path), expected, "" if kind is None else f" in a {kind} file")
             if kind is not None and (start.startswith(PARQUET) or _packer(start) is not None):
-                what = f"in this {kind} file is another packed one" if _packer(start) else f"in this {kind} file is Parquet"
-                raise DataError(what, where=str(path), expected=expected, todo="unpack it, and name what was in it")
+                what = (
+                    f"in this {kind} file is another packed one"
+                    if _packer(start)
+                    else f"in this {kind} file is Parquet"
+                )
+                raise DataError(
+                    what,
+                    where=str(path),
+                    expected=expected,
+                    todo="unpack it, and name what was in it",
+                )
             yield stream
     except PlantError:
         raise
     except Exception as error:
         if kind is not None and _is_damage(error):
             test = {"zip": "unzip"}.get(kind, kind)
-            what, todo = f"the {kind} file is truncated or damaged", f"copy or make the file again; `{test} -t` tests it"
-            raise DataError(what, where=str(path), expected=f"a complete {kind} file", todo=todo) from error
+            what, todo = (
+                f"the {kind} file is truncated or damaged",
+                f"copy or make the file again; `{test} -t` tests it",
+            )
+            raise DataError(
+                what, where=str(path), expected=f"a complete {kind} file", todo=todo
+            ) from error
         if isinstance(error, OSError):
             raise _unreadable(path, error, expected) from error
         raise
@@ -110,7 +163,10 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
 
 def _is_damage(error: Exception) -> bool:
     """Whether a packed file is damaged; gzip and bzip2 say so by an error of the system without a number."""
-    known = isinstance(error, (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)) or type(error).__name__ == "ZstdError"
+    known = (
+        isinstance(error, (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile))
+        or type(error).__name__ == "ZstdError"
+    )
     return known or (isinstance(error, OSError) and error.errno is None)
 
 
@@ -124,28 +180,61 @@ def _unpack(raw: IO[bytes], kind: str | None, path: Path, expected: str) -> IO[b
     if kind == "zip":
         packed = _open_member(zipfile.ZipFile(raw), path, expected)
     elif kind == "zstd":
-        packed = io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
+        packed = io.BufferedReader(
+            _ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK
+        )
     else:
-        packed = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if kind == "gzip" else (bz2.BZ2File if kind == "bzip2" else lzma.LZMAFile)(raw))
+        packed = cast(
+            IO[bytes],
+            gzip.GzipFile(fileobj=raw)
+            if kind == "gzip"
+            else (bz2.BZ2File if kind == "bzip2" else lzma.LZMAFile)(raw),
+        )
     return io.BufferedReader(_Limited(packed, path, kind), _BLOCK)
 
 
 def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[bytes]:
     """The one file with text in a zip archive."""
     refuse_members(archive.namelist(), str(path), expected)
-    parts = {member.filename: member.filename.split("/") for member in archive.infolist() if not member.is_dir()}
-    files = [name for name, part in parts.items() if not any(one.startswith((".", "__MACOSX")) for one in part)]
+    parts = {
+        member.filename: member.filename.split("/")
+        for member in archive.infolist()
+        if not member.is_dir()
+    }
+    files = [
+        name
+        for name, part in parts.items()
+        if not any(one.startswith((".", "__MACOSX")) for one in part)
+    ]
     texts = [name for name in files if Path(name).suffix.lower() in _TEXT_SUFFIXES]
-    named = [name for name in texts if not Path(name).stem.lower().startswith(("readme", "license", "licence"))]
+    named = [
+        name
+        for name in texts
+        if not Path(name).stem.lower().startswith(("readme", "license", "licence"))
+    ]
     chosen = next((names for names in (named, texts, files) if len(names) == 1), None)
     if chosen is None:
         listed = f": {', '.join(files[:6])}{', …' if len(files) > 6 else ''}" if files else ""
-        what, todo = f"the zip archive holds {len(files):,} files{listed}", f"unpack it, and name a file or the folder: unzip {path}"
-        raise DataError(what, where=str(path), expected="an archive with one file of data", todo=todo)
+        what, todo = (
+            f"the zip archive holds {len(files):,} files{listed}",
+            f"unpack it, and name a file or the folder: unzip {path}",
+        )
+        raise DataError(
+            what, where=str(path), expected="an archive with one file of data", todo=todo
+        )
     member = archive.getinfo(chosen[0])
     if member.flag_bits & 1 or member.compress_type not in (0, 8, 12, 14):
-        what = "has a password" if member.flag_bits & 1 else "is packed in a way that is not known here"
-        raise DataError(f"the zip archive {what}", where=str(path), expected=expected, todo="unpack it, and name what was in it")
+        what = (
+            "has a password"
+            if member.flag_bits & 1
+            else "is packed in a way that is not known here"
+        )
+        raise DataError(
+            f"the zip archive {what}",
+            where=str(path),
+            expected=expected,
+            todo="unpack it, and name what was in it",
+        )
     return archive.open(member)
 
 
@@ -175,7 +264,9 @@ class _Limited(io.RawIOBase):
 
 def _unreadable(path: Path, error: OSError, expected: str) -> DataError:
     todo = "check its rights, and where it leads"
-    return DataError(f"the file cannot be read: {error.strerror}", where=str(path), expected=expected, todo=todo)
+    return DataError(
+        f"the file cannot be read: {error.strerror}", where=str(path), expected=expected, todo=todo
+    )
 
 
 def read_bytes(path: Path, expected: str = READABLE) -> bytes:
@@ -187,7 +278,10 @@ def read_bytes(path: Path, expected: str = READABLE) -> bytes:
 @contextmanager
 def writing_text(path: Path) -> Iterator[IO[str]]:
     """Open a new text file in UTF-8 with line feeds, compressed as its name says; equal texts give equal bytes."""
-    with writing_bytes(path) as packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream:
+    with (
+        writing_bytes(path) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
+    ):
         yield stream
 
 
@@ -197,7 +291,9 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     with path.open("wb") as raw:
         if suffix == ".gz":
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as zipped:  # no name and no time in the header
+            with gzip.GzipFile(
+                filename="", mode="wb", fileobj=raw, mtime=0
+            ) as zipped:  # no name and no time in the header
                 yield cast(IO[bytes], zipped)
         elif suffix == ".zst":
             with _zstandard(str(path)).ZstdCompressor().stream_writer(raw) as packed:
@@ -296,7 +392,9 @@ def _zstandard(where: str) -> Any:
         import zstandard
     except ImportError as error:
         instead = ", or a file without such compression (`zstd -d` unpacks it)"
-        raise missing_package("zstandard", "which reads and writes zstd", "zstd", where=where, otherwise=instead) from error
+        raise missing_package(
+            "zstandard", "which reads and writes zstd", "zstd", where=where, otherwise=instead
+        ) from error
     return zstandard
 
 
@@ -323,9 +421,15 @@ def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
     try:
         for number, frame in enumerate(frames):
             path = folder / f"{number:06d}.parquet"
-            empty = [pl.lit(None).alias(name) for name, dtype in frame.schema.items() if _holds_empty(dtype)]
+            empty = [
+                pl.lit(None).alias(name)
+                for name, dtype in frame.schema.items()
+                if _holds_empty(dtype)
+            ]
             with naming_full_disk(path):
-                frame.with_columns(empty).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+                frame.with_columns(empty).write_parquet(
+                    path, compression="zstd", compression_level=_LEVEL
+                )
             parts.append(pl.scan_parquet(path.absolute(), glob=False))
             _WATCH.get()(frame.height)
     except BaseException:
@@ -358,7 +462,9 @@ class BadRow:
 
     path: Path  # its file
     line: int  # counted from 1
-    column: int | None  # character within the line, counted from 1; None where the fault has no position
+    column: (
+        int | None
+    )  # character within the line, counted from 1; None where the fault has no position
     why: str  # what is wrong with it
     content: str  # the row as it is in the file
     unit: str = "line"  # what `line` counts: lines of the file, or rows of its table
@@ -369,7 +475,9 @@ class BadRow:
     @property
     def place(self) -> str:
         """File, line and column."""
-        return f"{self.path}, {self.unit} {self.line:,}" + ("" if self.column is None else f", column {self.column:,}")
+        return f"{self.path}, {self.unit} {self.line:,}" + (
+            "" if self.column is None else f", column {self.column:,}"
+        )
 
 
 @dataclass
@@ -381,18 +489,30 @@ class BadRows:
     todo: str = ADVICE  # what to do about the first one, where it is an error
     literal: bool = False  # a row that must be guessed at is an error, too
     rows: list[BadRow] = field(default_factory=list)
-    notes: dict[tuple[Path, str], list[int]] = field(default_factory=dict)  # lines of rows that were read in another way, by file and why
+    notes: dict[tuple[Path, str], list[int]] = field(
+        default_factory=dict
+    )  # lines of rows that were read in another way, by file and why
 
     @classmethod
     def of(cls, data: DataSection) -> BadRows:
         """What the section `data` says of such rows; `UsageError` where rejects would replace a file that is something else."""
         rejects = None if data.rejects is None else Path(data.rejects)
-        if rejects is not None and rejects.is_file() and rejects.stat().st_size:  # it may be the corpus itself
+        if (
+            rejects is not None and rejects.is_file() and rejects.stat().st_size
+        ):  # it may be the corpus itself
             with rejects.open("rb") as stream:
                 first = stream.readline().rstrip()
             if first != "\t".join(HEADER).encode():
-                what, expected = "the rejects would replace another file", "a new file, or rejects of an earlier command"
-                raise UsageError(what, where=f"--rejects {rejects}", expected=expected, todo="choose another name")
+                what, expected = (
+                    "the rejects would replace another file",
+                    "a new file, or rejects of an earlier command",
+                )
+                raise UsageError(
+                    what,
+                    where=f"--rejects {rejects}",
+                    expected=expected,
+                    todo="choose another name",
+                )
         return cls(strict=data.strict, rejects=rejects, literal=data.strict)
 
     def add(
@@ -409,7 +529,9 @@ class BadRows:
         """Take note of one; `DataError` if none is allowed."""
         row = BadRow(path=path, line=line, column=column, why=why, content=content, unit=unit)
         if self.strict:
-            raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=self.todo)
+            raise DataError(
+                f"a row cannot be read: {why}", where=row.place, expected=expected, todo=self.todo
+            )
         self.rows.append(row)
 
     def note(self, path: Path, line: int, why: str, *, read: bool = False) -> None:
@@ -419,17 +541,25 @@ class BadRows:
         """
         if self.literal and not read:
             raise DataError(
-                f"the quotes of a row do not fit: {why}", where=f"{path}, line {line:,}", expected=QUOTES_EXPECTED, todo=self.todo
+                f"the quotes of a row do not fit: {why}",
+                where=f"{path}, line {line:,}",
+                expected=QUOTES_EXPECTED,
+                todo=self.todo,
             )
         self.notes.setdefault((path, why), []).append(line)
 
     def close(self) -> list[str]:
         """Write the file of rejects, if there is to be one; remarks on what was left out and what was read in another way."""
         if self.rejects is not None:
-            with replacing(self.rejects) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+            with (
+                replacing(self.rejects) as temporary,
+                temporary.open("w", encoding="utf-8", newline="") as stream,
+            ):
                 writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
                 writer.writerow(HEADER)
-                writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in self.rows)
+                writer.writerows(
+                    (row.path, row.line, row.column, row.why, row.content) for row in self.rows
+                )
         remarks = [
             f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} {first_names(lines, LINES_LISTED)})"
             for (path, why), lines in self.notes.items()
@@ -437,12 +567,22 @@ class BadRows:
         if not self.rows:
             return remarks
         listed = first_names(self.rows, LINES_LISTED, "; ")
-        kept = "--rejects FILE keeps them" if self.rejects is None else f"they are in {self.rejects}"
-        return [*remarks, f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
+        kept = (
+            "--rejects FILE keeps them" if self.rejects is None else f"they are in {self.rejects}"
+        )
+        return [
+            *remarks,
+            f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}",
+        ]
 
 
 def read_lines(
-    path: Path, bad: BadRows, encoding: str | None = None, *, ends: bool = False, surrogates: bool = False
+    path: Path,
+    bad: BadRows,
+    encoding: str | None = None,
+    *,
+    ends: bool = False,
+    surrogates: bool = False,
 ) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, counted from 1, without their ends; a byte order mark is passed over.
 
@@ -472,7 +612,14 @@ def read_lines(
             except UnicodeDecodeError as error:
                 column = len(error.object[: error.start].decode(codec, "replace")) + 1
                 why = f"byte 0x{error.object[error.start]:02x} is not {name} (--encoding names another)"
-                bad.add(path, number, why, line.decode(codec, "replace"), column=column, expected="text in its encoding")
+                bad.add(
+                    path,
+                    number,
+                    why,
+                    line.decode(codec, "replace"),
+                    column=column,
+                    expected="text in its encoding",
+                )
                 wrong += 1
                 refuse_many(wrong, bad.rows[-1], name)
                 yield from [(number, line.decode(exact, "surrogateescape"))] if surrogates else []
@@ -490,7 +637,10 @@ def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> 
 
 
 def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str]]:
-    with open_bytes(path, "a text file") as stream, io.TextIOWrapper(stream, encoding=codec, newline="\n") as text:
+    with (
+        open_bytes(path, "a text file") as stream,
+        io.TextIOWrapper(stream, encoding=codec, newline="\n") as text,
+    ):
         number = 0
         try:
             for number, line in enumerate(text, start=1):

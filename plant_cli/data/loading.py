@@ -30,7 +30,13 @@ from plant_cli.data.vocabularies import apply_vocabulary
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
 
-def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None, *, again: bool = False) -> Dataset:
+def load_dataset(
+    context: StageContext,
+    data: DataSection,
+    tell: Callable[[str], None] | None = None,
+    *,
+    again: bool = False,
+) -> Dataset:
     """The dataset of a section `data`; notes say what was recognised, unless it is read `again`.
 
     Where nothing is named, the corpus is that of the run that the variable PLANT_RUN names.
@@ -38,7 +44,9 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
     run = os.environ.get("PLANT_RUN")
     if run and data == DataSection() and (Path(run) / "corpus" / SPLITS_FILE).exists():
         data = DataSection.model_validate(CorpusRecord.read(Path(run) / "corpus").source)
-        context.reporter.note(f"the corpus is that of the run {run}: {data.path or data.dataset.name}")
+        context.reporter.note(
+            f"the corpus is that of the run {run}: {data.path or data.dataset.name}"
+        )
     note = (lambda _: None) if again else context.reporter.note
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data, note)
     spec, options = context.component(DatasetSpec, chosen)
@@ -49,11 +57,21 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
             if data.path is None or Path(data.path).exists():
                 raise
             expected, todo = f"what the dataset '{spec.name}' reads", "correct the path"
-            raise DataError(f"there is no '{data.path}'", where=str(Path(data.path).absolute()), expected=expected, todo=todo) from error
+            raise DataError(
+                f"there is no '{data.path}'",
+                where=str(Path(data.path).absolute()),
+                expected=expected,
+                todo=todo,
+            ) from error
     dataset, remarks = take_subset(dataset, data)
     if data.evidence is not None and dataset.evidence is None:
-        what, todo = f"the format '{spec.name}' does not read evidence", "convert the corpus first: plant data convert CORPUS data.parquet"
-        raise UsageError(what, where=f"--evidence {data.evidence}", expected="a corpus in tables", todo=todo)
+        what, todo = (
+            f"the format '{spec.name}' does not read evidence",
+            "convert the corpus first: plant data convert CORPUS data.parquet",
+        )
+        raise UsageError(
+            what, where=f"--evidence {data.evidence}", expected="a corpus in tables", todo=todo
+        )
     for vocabulary in [path for path in (data.titles, data.vocabulary) if path is not None]:
         labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
         dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])
@@ -76,14 +94,18 @@ def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
 
         def advance(rows: int) -> None:
             if not tasks:
-                tasks.append(bars.enter_context(reporter.progress(f"unpacking {where}", None, "documents")))
+                tasks.append(
+                    bars.enter_context(reporter.progress(f"unpacking {where}", None, "documents"))
+                )
             tasks[0].advance(rows)
 
         with watching(advance):
             yield
 
 
-def find_formats(specs: Sequence[DatasetSpec], data: DataSection, warn: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+def find_formats(
+    specs: Sequence[DatasetSpec], data: DataSection, warn: Callable[[str], None] = lambda _: None
+) -> dict[str, str]:
     """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone.
 
     One that fails is passed over: `warn` receives a line about it.
@@ -95,14 +117,26 @@ def find_formats(specs: Sequence[DatasetSpec], data: DataSection, warn: Callable
         except MemoryError:
             raise
         except Exception as error:  # whatever a stranger's dataset does
-            what = error.what if isinstance(error, PluginError) else f"`recognise` of the dataset '{spec.name}' failed: {first_line(error)}"
-            warn(f"{what}: it is passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out)")
+            what = (
+                error.what
+                if isinstance(error, PluginError)
+                else f"`recognise` of the dataset '{spec.name}' failed: {first_line(error)}"
+            )
+            warn(
+                f"{what}: it is passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out)"
+            )
             continue
         found |= {} if said is None else {spec.name: said}
     return {ANY: found[ANY]} if ANY in found else found
 
 
-_TOLD = {"text_column": "text", "labels_column": "labels", "id_column": "ids", "split_column": "splits", "titles": "titles of labels"}
+_TOLD = {
+    "text_column": "text",
+    "labels_column": "labels",
+    "id_column": "ids",
+    "split_column": "splits",
+    "titles": "titles of labels",
+}
 
 
 def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
@@ -111,12 +145,23 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
     `DataError` if two columns may be meant equally well.
     """
     specs = context.components(DatasetSpec)
-    formats = find_formats(specs, data, context.reporter.warn) if data.dataset.name == ANY else {data.dataset.name: ""}
-    reader = next((spec for spec in specs if spec.name in (formats or {ANY: ""}) and spec.guess is not None), None)
+    formats = (
+        find_formats(specs, data, context.reporter.warn)
+        if data.dataset.name == ANY
+        else {data.dataset.name: ""}
+    )
+    reader = next(
+        (spec for spec in specs if spec.name in (formats or {ANY: ""}) and spec.guess is not None),
+        None,
+    )
     found = dict(reader.guess(data)) if reader is not None and reader.guess is not None else {}
     for option, columns in found.items():
         what = f"column {columns}" if option != "titles" else columns
-        what = f"columns {columns.replace(',', ' and ')}, joined" if option == "text_column" and "," in columns else what
+        what = (
+            f"columns {columns.replace(',', ' and ')}, joined"
+            if option == "text_column" and "," in columns
+            else what
+        )
         context.reporter.note(f"{_TOLD.get(option, option)}: {what} (--{option.replace('_', '-')})")
     return found
 

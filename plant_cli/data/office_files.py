@@ -16,7 +16,11 @@ from plant_cli.data.quotes import guard_cell
 MOST_ROWS = 1_048_575  # of a sheet, below its header
 DOCUMENT_ENDINGS = (".pdf", ".docx", ".html", ".htm")
 """Files of one text each, beside text files."""
-_USES = {"openpyxl": "which reads and writes XLSX", "pypdf": "which reads PDF", "docx": "which reads Word documents"}
+_USES = {
+    "openpyxl": "which reads and writes XLSX",
+    "pypdf": "which reads PDF",
+    "docx": "which reads Word documents",
+}
 
 
 def office_package(name: str, path: Path) -> Any:
@@ -44,20 +48,31 @@ def read_document(path: Path, decode: Callable[[bytes], str]) -> str:
     if kind in (".html", ".htm"):
         page = _Page()
         page.feed(decode(path.read_bytes()))
-        return "\n".join(line for part in "".join(page.parts).splitlines() if (line := " ".join(part.split())))
+        return "\n".join(
+            line for part in "".join(page.parts).splitlines() if (line := " ".join(part.split()))
+        )
     package = office_package("pypdf" if kind == ".pdf" else "docx", path)
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it mends
     try:
         if kind == ".docx":
-            return "\n".join(part.text for part in package.Document(str(path)).iter_inner_content() if hasattr(part, "text"))
+            return "\n".join(
+                part.text
+                for part in package.Document(str(path)).iter_inner_content()
+                if hasattr(part, "text")
+            )
         reader = package.PdfReader(path)
         encrypted = reader.is_encrypted and not reader.decrypt("")
         text = "" if encrypted else "\n".join(page.extract_text() for page in reader.pages)
     except Exception as error:  # both packages hand on whatever a damaged file leads them to
-        what, todo = f"the {kind[1:].upper()} cannot be read: {type(error).__name__}", "open and save it again, or save it as text"
+        what, todo = (
+            f"the {kind[1:].upper()} cannot be read: {type(error).__name__}",
+            "open and save it again, or save it as text",
+        )
         raise DataError(what, where=str(path), expected="a complete file", todo=todo) from error
     if not text.strip():
-        what = "the PDF is encrypted" if encrypted else "the PDF holds no text, perhaps pictures alone"
+        what = (
+            "the PDF is encrypted" if encrypted else "the PDF holds no text, perhaps pictures alone"
+        )
         todo = "save it without a password" if encrypted else "recognise its text first (OCR)"
         raise DataError(what, where=str(path), expected="a PDF with text", todo=todo)
     return text
@@ -84,11 +99,31 @@ class _Page(HTMLParser):
 
 
 _UNSEEN = ("script", "style", "template", "noscript")
-_INLINE = ("a", "abbr", "b", "cite", "code", "em", "i", "mark", "q", "small", "span", "strong", "sub", "sup", "u")
+_INLINE = (
+    "a",
+    "abbr",
+    "b",
+    "cite",
+    "code",
+    "em",
+    "i",
+    "mark",
+    "q",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "sup",
+    "u",
+)
 
 
 def write_workbook(
-    temporary: Path, rows: Iterable[Sequence[Any]], widths: Mapping[str, int], choices: Mapping[str, Sequence[str]], path: Path
+    temporary: Path,
+    rows: Iterable[Sequence[Any]],
+    widths: Mapping[str, int],
+    choices: Mapping[str, Sequence[str]],
+    path: Path,
 ) -> None:
     """Write one sheet with a frozen header and a filter; no cell begins a formula. `DataError` if there are more rows than a sheet has.
 
@@ -115,8 +150,16 @@ def write_workbook(
     last = 1
     for last, row in enumerate(rows, start=2):
         if last > MOST_ROWS + 1:
-            expected, todo = f"at most {MOST_ROWS:,}", "write a .csv file, or fewer labels of each text (--top-k)"
-            raise DataError("there are more rows than a sheet has", where=str(path), expected=expected, todo=todo)
+            expected, todo = (
+                f"at most {MOST_ROWS:,}",
+                "write a .csv file, or fewer labels of each text (--top-k)",
+            )
+            raise DataError(
+                "there are more rows than a sheet has",
+                where=str(path),
+                expected=expected,
+                todo=todo,
+            )
         cells = []
         for value, width in zip(row, widths.values(), strict=True):
             shown = None if value == "" else guard_cell(value) if isinstance(value, str) else value
@@ -127,7 +170,9 @@ def write_workbook(
         sheet.append(cells)
     for letter, name in zip(letters, widths, strict=True):
         if chosen := choices.get(name):
-            listed = validation.DataValidation(type="list", formula1=f'"{",".join(chosen)}"', allow_blank=True)
+            listed = validation.DataValidation(
+                type="list", formula1=f'"{",".join(chosen)}"', allow_blank=True
+            )
             listed.add(f"{letter}2:{letter}{max(2, last)}")
             sheet.data_validations.append(listed)
     sheet.auto_filter.ref = f"A1:{letters[-1]}{last}"
@@ -142,7 +187,15 @@ def read_workbook(path: Path) -> list[list[str]]:
     openpyxl = office_package("openpyxl", path)
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        return [["" if cell is None else str(cell) for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
+        return [
+            ["" if cell is None else str(cell) for cell in row]
+            for row in book.worksheets[0].iter_rows(values_only=True)
+        ]
     except Exception as error:  # a damaged archive is refused by zipfile, its parts by the XML reader, each in its own way
-        expected, todo = "a workbook (.xlsx) with the table in its first sheet", "save it again as .xlsx or .csv"
-        raise DataError("the workbook cannot be read", where=str(path), expected=expected, todo=todo) from error
+        expected, todo = (
+            "a workbook (.xlsx) with the table in its first sheet",
+            "save it again as .xlsx or .csv",
+        )
+        raise DataError(
+            "the workbook cannot be read", where=str(path), expected=expected, todo=todo
+        ) from error

@@ -14,7 +14,10 @@ from polars.io.plugins import register_io_source
 
 from plant_cli.data.files import replacing
 
-_SHORTAGE = re.compile(r"out of memory|memory alloc|not allocate|spawn|ThreadPoolBuild|too many open files|temporarily unavailable", re.I)
+_SHORTAGE = re.compile(
+    r"out of memory|memory alloc|not allocate|spawn|ThreadPoolBuild|too many open files|temporarily unavailable",
+    re.I,
+)
 
 
 def speaks_of_shortage(panic: BaseException) -> bool:
@@ -34,7 +37,9 @@ def panics_as_errors() -> Iterator[None]:
         raise ComputeError(f"its structure makes no sense: {reason[:120]}") from panic
 
 
-def write_parquet(frame: pl.DataFrame, path: Path, metadata: Mapping[str, str] | None = None) -> None:
+def write_parquet(
+    frame: pl.DataFrame, path: Path, metadata: Mapping[str, str] | None = None
+) -> None:
     """Write a frame that is in memory, atomically."""
     with replacing(path) as temporary:
         frame.write_parquet(temporary, metadata=None if metadata is None else dict(metadata))
@@ -44,7 +49,11 @@ ROW_GROUP = 1 << 18
 
 
 def write_frames(
-    path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType], metadata: Mapping[str, str], row_group: int = ROW_GROUP
+    path: Path,
+    frames: Iterable[pl.DataFrame],
+    schema: Mapping[str, pl.DataType],
+    metadata: Mapping[str, str],
+    row_group: int = ROW_GROUP,
 ) -> None:
     """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread."""
     failures: list[Exception] = []
@@ -56,10 +65,15 @@ def write_frames(
             failures.append(error)
             raise
 
-    with replacing(path) as temporary, temporary.open("wb") as file:  # opened here: polars may open it after what failed is cleared away
+    with (
+        replacing(path) as temporary,
+        temporary.open("wb") as file,
+    ):  # opened here: polars may open it after what failed is cleared away
         try:
             rows = register_io_source(read, schema=dict(schema))
-            rows.sink_parquet(file, metadata=dict(metadata), row_group_size=row_group, engine="streaming")
+            rows.sink_parquet(
+                file, metadata=dict(metadata), row_group_size=row_group, engine="streaming"
+            )
         except Exception:
             if failures:  # some versions of polars wrap it in an error of their own
                 raise failures[0] from None

@@ -29,7 +29,13 @@ from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
-from plant_cli.data.labels import count_labels, describe_corpus, find_further_parents, read_excluded, tabulate_gold
+from plant_cli.data.labels import (
+    count_labels,
+    describe_corpus,
+    find_further_parents,
+    read_excluded,
+    tabulate_gold,
+)
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser
@@ -39,7 +45,11 @@ TEXTS_LOOKED_AT = 100  # for letters
 
 
 def prepare(
-    dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter, earlier: EarlierReading | None = None
+    dataset: Dataset,
+    section: DataSection,
+    folder: Path,
+    reporter: Reporter,
+    earlier: EarlierReading | None = None,
 ) -> StoredCorpus:
     """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and words are found as they were."""
     for remark in dataset.remarks:
@@ -50,9 +60,16 @@ def prepare(
         reporter.warn(f"the split '{name}' has no documents and is ignored")
         del raw[name], records[name]
     _report(examine_documents(raw, REQUIRED), reporter)
-    left_out = {name: ids for name, frame in raw.items() if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())}
+    left_out = {
+        name: ids
+        for name, frame in raw.items()
+        if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())
+    }
     raw = {name: frame.filter(pl.col("same").is_not_null()) for name, frame in raw.items()}
-    kept = {name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, []))) for name in raw}
+    kept = {
+        name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, [])))
+        for name in raw
+    }
     growth = None if earlier is None else earlier.compare(kept)
     if growth is not None:
         reporter.note(f"the corpus of the run has grown: {growth.describe()}")
@@ -63,7 +80,11 @@ def prepare(
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles)
     if not section.zero_shot:
-        added = [] if section.label_edits is None else [*read_label_edits(Path(section.label_edits)).added]
+        added = (
+            []
+            if section.label_edits is None
+            else [*read_label_edits(Path(section.label_edits)).added]
+        )
         titled = titled.filter(pl.col("label").is_in(added))
     _report(find_unseen_labels(raw, titles, titled), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
@@ -75,31 +96,50 @@ def prepare(
     frames = source
     if held_out:
         chosen = pl.col("doc_id").is_in(held_out)
-        frames = {**source, "train": source["train"].filter(~chosen), "validation": source["train"].filter(chosen)}
+        frames = {
+            **source,
+            "train": source["train"].filter(~chosen),
+            "validation": source["train"].filter(chosen),
+        }
         frames = {name: frames[name] for name in SPLITS if name in frames}
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
     further = int((labels["train_count"] == 0).sum())
     if section.zero_shot and further:
-        reporter.note(f"zero-shot: {further:,} labels have a title but no training document; the scorer titles can suggest them")
+        reporter.note(
+            f"zero-shot: {further:,} labels have a title but no training document; the scorer titles can suggest them"
+        )
     elif section.zero_shot:
         what = "zero-shot: the table of titles has no label beside those of train"
         if section.keep_labels and section.label_scope == "training":
             raise DataError(
-                what, where=str(section.path), expected="titles of labels that train does not show", todo="name a table: --vocabulary"
+                what,
+                where=str(section.path),
+                expected="titles of labels that train does not show",
+                todo="name a table: --vocabulary",
             )
         reporter.warn(f"{what} (--vocabulary names a larger one)")
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])
     gold = tabulate_gold(frames, labels["label"])
-    tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
-    tables[DOCUMENTS_FILE] = pl.concat(first.hashes[name].select(pl.lit(name).alias("split"), pl.all()) for name in records)
+    tables = {
+        LABELS_FILE: labels,
+        GOLD_FILE: gold,
+        EVIDENCE_FILE: evidence,
+        EXCLUDED_FILE: excluded,
+        PARENTS_FILE: parents,
+    }
+    tables[DOCUMENTS_FILE] = pl.concat(
+        first.hashes[name].select(pl.lit(name).alias("split"), pl.all()) for name in records
+    )
     outputs = write_tables(folder, tables, asdict(describe_corpus(frames)))
     gone = [*held_out, *left_out.get("train", [])]
     texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(gone))
     if first.documents:
-        texts = cast(Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(gone))["text"])  # not copied
+        texts = cast(
+            Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(gone))["text"]
+        )  # not copied
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
@@ -109,7 +149,12 @@ def prepare(
         label_hash=hash_strings(labels["label"]),
         analyser=earlier.record.analyser
         if earlier is not None
-        else choose_analyser(section.analyser, texts, reporter, section.words or _choose_rule(dataset, texts, reporter)),
+        else choose_analyser(
+            section.analyser,
+            texts,
+            reporter,
+            section.words or _choose_rule(dataset, texts, reporter),
+        ),
         outputs=outputs,
     ).write(folder)
     if growth is not None and (drift := describe_drift(first.documents, growth)):
@@ -119,7 +164,9 @@ def prepare(
 
 def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> WordRule:
     """What is a word where nobody says it: names in lists of features, and in texts of numbers alone."""
-    if dataset.names or any(character.isalpha() for text in islice(texts, TEXTS_LOOKED_AT) for character in text):
+    if dataset.names or any(
+        character.isalpha() for text in islice(texts, TEXTS_LOOKED_AT) for character in text
+    ):
         return "names" if dataset.names else DEFAULT_RULE
     reporter.note("the texts have no letters: all that stands between blanks is a word (--words)")
     return "names"
@@ -135,26 +182,43 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
 
 def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
     """Ids of the share of train that becomes validation, at most a fifth; documents of equal text stay together."""
-    count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
+    count = min(
+        max(round(section.validation_share * train.height), section.validation_minimum),
+        train.height // 5,
+    )
     units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
     rows: list[int] = []
-    drawn = np.random.default_rng(section.subset_seed).choice(len(units), size=min(count, len(units)), replace=False)
+    drawn = np.random.default_rng(section.subset_seed).choice(
+        len(units), size=min(count, len(units)), replace=False
+    )
     for unit in units.gather(drawn).to_list():
         if len(rows) + len(unit) <= count:
             rows += unit
     if not rows:
         different = f" with {len(units):,} different texts" if len(units) < train.height else ""
-        reporter.warn(f"there is no validation split, and {train.height} training documents{different} are too few to hold any out")
+        reporter.warn(
+            f"there is no validation split, and {train.height} training documents{different} are too few to hold any out"
+        )
         return []
-    reporter.note(f"no validation split: {len(rows):,} of {train.height:,} training documents are held out")
+    reporter.note(
+        f"no validation split: {len(rows):,} of {train.height:,} training documents are held out"
+    )
     return train["doc_id"].gather(sorted(rows)).to_list()
 
 
 def _index_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame) -> pl.DataFrame:
     """Labels of train, and `titled` ones, sorted: the columns of `titles`, and the documents of each split that have them."""
-    indexed = pl.concat([count_labels(frames["train"]).select("label"), titled.select("label")]).unique().sort("label")
+    indexed = (
+        pl.concat([count_labels(frames["train"]).select("label"), titled.select("label")])
+        .unique()
+        .sort("label")
+    )
     table = indexed.join(titles.drop("deprecated"), on="label", how="left", maintain_order="left")
     for name in SPLITS:
-        counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
+        counts = count_labels(frames.get(name, frames["train"].clear())).select(
+            "label", pl.col("count").alias(f"{name}_count")
+        )
         table = table.join(counts, on="label", how="left", maintain_order="left")
-    return table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)
+    return table.with_columns(
+        pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS
+    )

@@ -49,7 +49,11 @@ def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str],
                 break
             if '"' in line and (match := pattern.fullmatch(row_text.rstrip("\r\n"))):
                 pairs = [match.group(2 * place + 1, 2 * place + 2) for place in range(width)]
-                return [bare if quoted is None else _unquote(quoted) for quoted, bare in pairs], count, how
+                return (
+                    [bare if quoted is None else _unquote(quoted) for quoted, bare in pairs],
+                    count,
+                    how,
+                )
     return bare
 
 
@@ -58,14 +62,20 @@ def is_escaped(line: str, separator: str) -> bool:
     return f"\\{separator}" in line or line.rstrip("\r\n").endswith("\\")
 
 
-def read_escaped(lines: Sequence[str], separator: str, width: int) -> tuple[list[str], int, str] | None:
+def read_escaped(
+    lines: Sequence[str], separator: str, width: int
+) -> tuple[list[str], int, str] | None:
     """A row with backslashes before separators and line ends within its fields, as `reread` gives it."""
     mark = re.escape(separator)
     pattern, text = re.compile(mark.join([rf"((?:\\.|[^\\{mark}\n])*)"] * width), re.DOTALL), ""
     for count, line in enumerate(lines[:LINES_TRIED], start=1):
         text += line
         if match := pattern.fullmatch(text.rstrip("\r\n")):
-            return [re.sub(rf'\\([{mark}"\\\n])', r"\1", cell) for cell in match.groups()], count, _BACKSLASH
+            return (
+                [re.sub(rf'\\([{mark}"\\\n])', r"\1", cell) for cell in match.groups()],
+                count,
+                _BACKSLASH,
+            )
         if not line.rstrip("\r\n").endswith("\\"):
             return None
     return None
@@ -77,7 +87,11 @@ def read_bare(line: str, separator: str) -> list[str]:
 
 
 def _unquote(text: str) -> str:
-    return re.sub(r'\\(["\\])', r"\1", text).replace('""', '"') if '\\"' in text else text.replace('""', '"')
+    return (
+        re.sub(r'\\(["\\])', r"\1", text).replace('""', '"')
+        if '\\"' in text
+        else text.replace('""', '"')
+    )
 
 
 def is_row(line: str, separator: str, width: int) -> bool:
@@ -88,7 +102,9 @@ def is_row(line: str, separator: str, width: int) -> bool:
         return False
 
 
-def swallows(lines: Sequence[str], separator: str, width: int, others: Sequence[Counter[str]]) -> bool:
+def swallows(
+    lines: Sequence[str], separator: str, width: int, others: Sequence[Counter[str]]
+) -> bool:
     """Whether a quoted field swallowed rows, by the lines of its row.
 
     They have as many fields as the header, and half of the parts of their cells are among those of other rows (see `count_parts`), with at
@@ -96,16 +112,26 @@ def swallows(lines: Sequence[str], separator: str, width: int, others: Sequence[
     """
     rows = [read_bare(line, separator) for line in lines]
     whole = sum(len(row) == width for row in rows)
-    if width < 2 or len(rows) < _FEWEST or whole < (len(rows) if len(rows) <= _FEW else _MOST * len(rows)):
+    if (
+        width < 2
+        or len(rows) < _FEWEST
+        or whole < (len(rows) if len(rows) <= _FEW else _MOST * len(rows))
+    ):
         return False
     if separator == "\t" and _FEW < len(rows) == whole:
         return True
     opened = next((place for place, cell in enumerate(rows[0]) if cell.lstrip().startswith('"')), 0)
-    inside = [(place, cell) for row in rows[1:-1] for place, cell in enumerate(row) if place != opened]
+    inside = [
+        (place, cell) for row in rows[1:-1] for place, cell in enumerate(row) if place != opened
+    ]
     inside += [*enumerate(rows[0])][opened + 1 :] + [*enumerate(rows[-1])][:opened]
-    parts = [(place, part) for place, cell in inside if place < width for part in _split_parts(cell)]
+    parts = [
+        (place, part) for place, cell in inside if place < width for part in _split_parts(cell)
+    ]
     known = [part for place, part in parts if others[place][part]]
-    return len("".join(known)) >= max(3, 2 * (len(rows) - 2)) and len(known) >= _RECURRING * len(parts)
+    return len("".join(known)) >= max(3, 2 * (len(rows) - 2)) and len(known) >= _RECURRING * len(
+        parts
+    )
 
 
 def _split_parts(cell: str) -> list[str]:

@@ -25,7 +25,10 @@ HASH_CHARACTERS = 12  # characters of a hash in messages
 def stamp(*, labels: str | None = None, tokenizer: str | None = None) -> dict[str, str]:
     """The marks of a file, as metadata of Parquet and safetensors or as keys of JSON."""
     hashes = {"label_hash": labels, "tokenizer_hash": tokenizer}
-    return {"format": str(RECORD_FORMAT), **{name: value for name, value in hashes.items() if value is not None}}
+    return {
+        "format": str(RECORD_FORMAT),
+        **{name: value for name, value in hashes.items() if value is not None},
+    }
 
 
 def require_same(
@@ -113,7 +116,9 @@ class StageRecord(Record):
     tag: FolderName | None  # which variant of it; None for the one without a tag
     options: dict[str, Any]  # every option, written out
     sections: dict[str, dict[str, Any]]  # the shared recipe sections it used, written out
-    inputs: dict[FolderName, str] = {}  # other stages' folders it read, each with the hash of their outputs
+    inputs: dict[
+        FolderName, str
+    ] = {}  # other stages' folders it read, each with the hash of their outputs
     # what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left
     files: dict[str, str] = {}
     outputs: dict[InnerPath, str] = {}  # SHA-256 of each file it left, by path inside its folder
@@ -125,7 +130,9 @@ class StageRecord(Record):
     started: str  # when, ISO 8601 with the offset from UTC
     finished: str | None = None  # likewise
     seconds: float | None = None  # wall-clock time of the last attempt
-    peak_memory_gb: float | None = None  # largest resident memory of the process so far, in 10⁹ bytes
+    peak_memory_gb: float | None = (
+        None  # largest resident memory of the process so far, in 10⁹ bytes
+    )
     warnings: list[str] = []  # what the stage warned about
     summary: dict[str, Any] = {}  # main numbers
     error: str | None = None  # why it failed or stopped
@@ -166,8 +173,13 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
         return model.model_validate(values)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        where, expected = f"{path}, key {'.'.join(map(str, first['loc']))}", "a file as `plant` wrote it"
-        raise ArtefactError(f"{what} is damaged: {first['msg']}", where=where, expected=expected, todo=RESTORE) from error
+        where, expected = (
+            f"{path}, key {'.'.join(map(str, first['loc']))}",
+            "a file as `plant` wrote it",
+        )
+        raise ArtefactError(
+            f"{what} is damaged: {first['msg']}", where=where, expected=expected, todo=RESTORE
+        ) from error
 
 
 FileStateName = Literal["whole", "changed", "missing"]
@@ -194,7 +206,9 @@ class FileState:
         )
 
 
-def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: str | None = None) -> FileState:
+def examine_file(
+    path: Path, recorded: str, facts: Facts | None = None, name: str | None = None
+) -> FileState:
     """The state of one file; its hash is taken where size and time do not tell."""
     now = Facts.of(path) if path.is_file() else None
     state: FileStateName
@@ -207,16 +221,27 @@ def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: st
     return FileState(path=path, name=name or path.name, state=state, recorded=recorded)
 
 
-def examine_files(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
+def examine_files(
+    folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False
+) -> list[FileState]:
     """The states of files that a stage left."""
     chosen = record.outputs if names is None else [name for name in names if name in record.outputs]
-    return [examine_file(folder / name, record.outputs[name], None if fully else record.facts.get(name), name) for name in chosen]
+    return [
+        examine_file(
+            folder / name, record.outputs[name], None if fully else record.facts.get(name), name
+        )
+        for name in chosen
+    ]
 
 
 def find_finished(folder: Path) -> StageRecord | None:
     """The record of the finished stage whose folder this is; None if there is none."""
     path = folder / STAGE_FILE
-    record = read_record(path, StageRecord, f"the record of the stage {folder.name}") if path.exists() else None
+    record = (
+        read_record(path, StageRecord, f"the record of the stage {folder.name}")
+        if path.exists()
+        else None
+    )
     return record if record is not None and record.status == "done" else None
 
 

@@ -10,11 +10,27 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, DatasetSpec, SplitName, UsageError
-from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, DOCUMENT_SCHEMA, TEXT_KEY, WIDTHLESS, Frames, spelling_key, tidy
+from plant_cli.data.documents import (
+    CONTROL,
+    DOCUMENT_COLUMNS,
+    DOCUMENT_SCHEMA,
+    TEXT_KEY,
+    WIDTHLESS,
+    Frames,
+    spelling_key,
+    tidy,
+)
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
-from plant_cli.data.tables import collect, name_beside, output_format, trim, write_table, write_text_batches
+from plant_cli.data.tables import (
+    collect,
+    name_beside,
+    output_format,
+    trim,
+    write_table,
+    write_text_batches,
+)
 
 Parts = dict[SplitName, pl.DataFrame]
 _SHOWN_LABELS = pl.col("labels").list.eval(pl.element().str.replace_all(WIDTHLESS, ""))
@@ -31,21 +47,47 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     parts: Parts = {name: frame.select(*DOCUMENT_COLUMNS) for name, frame in frames.items()}
     changes: list[pl.DataFrame] = []
 
-    def alter(column: str, what: str, make: Callable[[SplitName, pl.DataFrame], pl.DataFrame]) -> None:
+    def alter(
+        column: str, what: str, make: Callable[[SplitName, pl.DataFrame], pl.DataFrame]
+    ) -> None:
         for name, part in parts.items():
             parts[name] = make(name, part)
-            changes.append(_list(name, parts[name].filter(part[column].ne_missing(parts[name][column])), what))
+            changes.append(
+                _list(name, parts[name].filter(part[column].ne_missing(parts[name][column])), what)
+            )
 
     number = pl.int_range(1, pl.len() + 1).cast(pl.String)
-    alter("doc_id", "it had no id", lambda name, part: part.with_columns(pl.coalesce("doc_id", pl.lit(f"{name}-row-") + number)))
-    alter("labels", "hidden characters removed from labels", lambda name, part: part.with_columns(_SHOWN_LABELS))
-    alter("labels", "labels trimmed, repeated and empty ones removed", lambda name, part: tidy(part))
+    alter(
+        "doc_id",
+        "it had no id",
+        lambda name, part: part.with_columns(
+            pl.coalesce("doc_id", pl.lit(f"{name}-row-") + number)
+        ),
+    )
+    alter(
+        "labels",
+        "hidden characters removed from labels",
+        lambda name, part: part.with_columns(_SHOWN_LABELS),
+    )
+    alter(
+        "labels", "labels trimmed, repeated and empty ones removed", lambda name, part: tidy(part)
+    )
     if known := _find_spellings(parts):
-        respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
-        alter("labels", "labels spelt as most documents spell them", lambda name, part: part.with_columns(respelt))
+        respelt = (
+            pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
+        )
+        alter(
+            "labels",
+            "labels spelt as most documents spell them",
+            lambda name, part: part.with_columns(respelt),
+        )
     blanked = pl.col("text").str.replace_all(CONTROL, " ")
     alter("text", "control characters became blanks", lambda name, part: part.with_columns(blanked))
-    alter("text", "hidden characters removed", lambda name, part: part.with_columns(pl.col("text").str.replace_all(WIDTHLESS, "")))
+    alter(
+        "text",
+        "hidden characters removed",
+        lambda name, part: part.with_columns(pl.col("text").str.replace_all(WIDTHLESS, "")),
+    )
     filled = pl.col("text").str.contains(r"\S")
     for name, part in parts.items():
         changes.append(_list(name, part.filter(~filled), "left out: it has no text"))
@@ -56,42 +98,85 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     return parts, pl.concat([*changes, dropped, renamed])
 
 
-def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
+def repair_evidence(
+    spans: pl.DataFrame, frames: Frames, parts: Parts
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Spans of evidence in the spelling of the cleaned copy, and every one (`CHANGES`) whose document or label the copy does not have."""
-    known = _find_spellings({name: tidy(frame.with_columns(_SHOWN_LABELS)) for name, frame in frames.items()})
+    known = _find_spellings(
+        {name: tidy(frame.with_columns(_SHOWN_LABELS)) for name, frame in frames.items()}
+    )
     label = trim(pl.col("label").cast(pl.String).str.replace_all(WIDTHLESS, "")).replace(known)
     respelt = _move_spans(spans.with_columns(pl.col("doc_id").cast(pl.String), label), frames)
-    left = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
+    left = pl.concat(
+        part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values()
+    )
     owners = pl.concat(frame.select("doc_id", split=pl.lit(name)) for name, frame in frames.items())
     gone = respelt.join(left, on=["doc_id", "label"], how="anti", maintain_order="left")
-    gone = gone.join(owners.unique("doc_id", keep="first", maintain_order=True), on="doc_id", how="left", maintain_order="left")
+    gone = gone.join(
+        owners.unique("doc_id", keep="first", maintain_order=True),
+        on="doc_id",
+        how="left",
+        maintain_order="left",
+    )
     named = (pl.col(name).cast(pl.String).fill_null("?") for name in ("label", "start", "end"))
-    listed = gone.select("split", "doc_id", change=pl.format("left out: a span of evidence of '{}', {} to {}", *named))
+    listed = gone.select(
+        "split",
+        "doc_id",
+        change=pl.format("left out: a span of evidence of '{}', {} to {}", *named),
+    )
     return respelt.join(left, on=["doc_id", "label"], how="semi", maintain_order="left"), listed
 
 
 def _move_spans(spans: pl.DataFrame, frames: Frames) -> pl.DataFrame:
     """Spans where their words stand once hidden characters are gone."""
-    texts = pl.concat(frame.select("doc_id", _text="text") for frame in frames.values()).filter(pl.col("_text").str.contains(WIDTHLESS))
-    before = spans.join(texts.unique("doc_id", keep="first"), on="doc_id", how="left", maintain_order="left")
-    gone = {name: pl.col("_text").str.slice(0, pl.col(name)).str.count_matches(WIDTHLESS).fill_null(0) for name in ("start", "end")}
-    return before.with_columns(pl.col(name) - count.cast(pl.Int64) for name, count in gone.items()).drop("_text")
+    texts = pl.concat(frame.select("doc_id", _text="text") for frame in frames.values()).filter(
+        pl.col("_text").str.contains(WIDTHLESS)
+    )
+    before = spans.join(
+        texts.unique("doc_id", keep="first"), on="doc_id", how="left", maintain_order="left"
+    )
+    gone = {
+        name: pl.col("_text").str.slice(0, pl.col(name)).str.count_matches(WIDTHLESS).fill_null(0)
+        for name in ("start", "end")
+    }
+    return before.with_columns(
+        pl.col(name) - count.cast(pl.Int64) for name, count in gone.items()
+    ).drop("_text")
 
 
 def _find_spellings(parts: Parts) -> dict[str, str]:
     """What most documents write in place of a label that differs by case or blanks alone."""
-    counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
+    counts = (
+        pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values())
+        .drop_nulls()["label"]
+        .value_counts()
+    )
     key = spelling_key(pl.col("label"))
-    best = counts.with_columns(key=key).sort("count", "label", descending=[True, False]).unique("key", keep="first", maintain_order=True)
-    spelling = counts.with_columns(key=key).join(best.select("key", best="label"), on="key").filter(pl.col("label") != pl.col("best"))
+    best = (
+        counts.with_columns(key=key)
+        .sort("count", "label", descending=[True, False])
+        .unique("key", keep="first", maintain_order=True)
+    )
+    spelling = (
+        counts.with_columns(key=key)
+        .join(best.select("key", best="label"), on="key")
+        .filter(pl.col("label") != pl.col("best"))
+    )
     return dict(spelling.select("label", "best").iter_rows())
 
 
 def _join_repeated(name: str, part: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The first document of each text, with the labels of all; and what was changed."""
-    keyed = part.with_columns(key=TEXT_KEY).with_columns(first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key"))
+    keyed = part.with_columns(key=TEXT_KEY).with_columns(
+        first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key")
+    )
     union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
-    joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
+    joined = keyed.join(
+        keyed.explode("labels").group_by("key").agg(union),
+        on="key",
+        how="left",
+        maintain_order="left",
+    )
     joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
     repeated, firsts = joined.filter(pl.col("row") > 0), joined.filter(pl.col("row") == 0)
     reason = pl.format("left out: it repeats {}, which has its labels now", "first")
@@ -143,22 +228,41 @@ OTHER_TABLES = ("labels", "evidence", "excluded")
 DOCUMENTS_PER_ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 
 
-def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
+def write_corpus(
+    parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None
+) -> list[Path]:
     """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them; the files."""
     single = bool(output.suffix)
     if not single and output.exists() and not output.is_dir():
-        what, expected = f"'{output}' is a file that is no table", "a folder, or a file whose name promises a format, such as data.parquet"
-        raise UsageError(what, where=str(output.absolute()), expected=expected, todo="choose another output")
+        what, expected = (
+            f"'{output}' is a file that is no table",
+            "a folder, or a file whose name promises a format, such as data.parquet",
+        )
+        raise UsageError(
+            what, where=str(output.absolute()), expected=expected, todo="choose another output"
+        )
     if single and shard is not None:
-        what, where = "a share of a corpus is written into one folder with the others", f"'{output}', --shard {shard}"
+        what, where = (
+            "a share of a corpus is written into one folder with the others",
+            f"'{output}', --shard {shard}",
+        )
         todo = f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there"
         raise UsageError(what, where=where, expected="a name without suffix", todo=todo)
-    suffix = "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"  # as Hugging Face names shards: counted from 0
+    suffix = (
+        "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
+    )  # as Hugging Face names shards: counted from 0
     documents: dict[Path, Iterable[pl.DataFrame]] = {}
     if single:
-        documents[output] = (batch.with_columns(split=pl.lit(n)) for n in SPLITS if n in parts for batch in _batches(parts[n]))
+        documents[output] = (
+            batch.with_columns(split=pl.lit(n))
+            for n in SPLITS
+            if n in parts
+            for batch in _batches(parts[n])
+        )
     else:
-        documents |= {output / f"{name}{suffix}.parquet": _batches(part) for name, part in parts.items()}
+        documents |= {
+            output / f"{name}{suffix}.parquet": _batches(part) for name, part in parts.items()
+        }
     tables: dict[Path, pl.DataFrame] = {}
     for what in OTHER_TABLES if shard is None or shard.number == 1 else ():
         table: pl.LazyFrame | None = getattr(dataset, what)
@@ -168,8 +272,13 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
     paths = [*documents, *tables]
     present = [str(path) for path in paths if path.exists()]
     if present and not force:
-        what, todo = f"{len(present)} of the files to write are there already", "choose another output, or replace them with --force"
-        raise UsageError(what, where=", ".join(present), expected="an output that does not exist", todo=todo)
+        what, todo = (
+            f"{len(present)} of the files to write are there already",
+            "choose another output, or replace them with --force",
+        )
+        raise UsageError(
+            what, where=", ".join(present), expected="an output that does not exist", todo=todo
+        )
     for path in paths:
         output_format(path)
     aside: dict[Path, Path] = {}
@@ -180,7 +289,9 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
             _write_batches(batches, places.enter_context(replacing(path)), schema)
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
-        for path in documents if tables else ():  # all is written; while names change, no old documents stand beside new tables
+        for path in (
+            documents if tables else ()
+        ):  # all is written; while names change, no old documents stand beside new tables
             if path.exists():
                 os.replace(path, aside.setdefault(path, name_temporary(path)))
     return paths
@@ -204,10 +315,20 @@ def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFra
     return [part] if isinstance(part, pl.DataFrame) else part
 
 
-def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]) -> None:
+def _write_batches(
+    batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]
+) -> None:
     if output_format(path) == ".parquet":
-        alone = pl.col("text") + ""  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
-        write_frames(path, (batch.select(*schema).with_columns(alone) for batch in batches), schema, {}, row_group=DOCUMENTS_PER_ROW_GROUP)
+        alone = (
+            pl.col("text") + ""
+        )  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
+        write_frames(
+            path,
+            (batch.select(*schema).with_columns(alone) for batch in batches),
+            schema,
+            {},
+            row_group=DOCUMENTS_PER_ROW_GROUP,
+        )
     else:
         write_text_batches(batches, path)
 
@@ -217,10 +338,14 @@ def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
     if spec.write is None:
         expected = f"one of {', '.join(one.name for one in specs if one.write is not None)}"
         todo = "name one of these; tables need no --to: `plant data convert IN data.parquet`"
-        raise UsageError(f"the dataset '{spec.name}' has no writer", where="--to", expected=expected, todo=todo)
+        raise UsageError(
+            f"the dataset '{spec.name}' has no writer", where="--to", expected=expected, todo=todo
+        )
 
 
-def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:
+def write_format(
+    dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool
+) -> tuple[list[Path], Sequence[str]]:
     """Write a corpus as a folder in the format of a dataset plugin; the files, and remarks on what the format cannot hold."""
     require_free(output, force=force, folder=True)
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]

@@ -27,7 +27,9 @@ class Shard:
         if shard.of > MOST_SHARDS:
             raise ValueError(f"at most {MOST_SHARDS:,} shards")
         if not 1 <= shard.number <= shard.of:
-            raise ValueError(f"there is no shard {text}: shards are 1/{shard.of} to {shard.of}/{shard.of}")
+            raise ValueError(
+                f"there is no shard {text}: shards are 1/{shard.of} to {shard.of}/{shard.of}"
+            )
         return shard
 
     @property
@@ -49,7 +51,13 @@ class Shard:
 
 def find_paths(patterns: Sequence[str]) -> list[Path]:
     """What patterns such as `shards/*/mig` name, each once and sorted; one that is there by that very name is no pattern."""
-    return sorted({Path(path) for pattern in patterns for path in ([pattern] if Path(pattern).exists() else glob(pattern))})
+    return sorted(
+        {
+            Path(path)
+            for pattern in patterns
+            for path in ([pattern] if Path(pattern).exists() else glob(pattern))
+        }
+    )
 
 
 def require_whole(shards: Mapping[Path, Shard]) -> None:
@@ -62,9 +70,17 @@ def require_whole(shards: Mapping[Path, Shard]) -> None:
         by_shard[shard] = path
     divisions = sorted({shard.of for shard in by_shard})
     if not wrong and len(divisions) != 1:
-        wrong = f"the shards are of different divisions, into {' and '.join(map(str, divisions))}" if divisions else "there are no shards"
+        wrong = (
+            f"the shards are of different divisions, into {' and '.join(map(str, divisions))}"
+            if divisions
+            else "there are no shards"
+        )
     if not wrong:
-        missing = [str(shard) for number in range(1, divisions[0] + 1) if (shard := Shard(number, divisions[0])) not in by_shard]
+        missing = [
+            str(shard)
+            for number in range(1, divisions[0] + 1)
+            if (shard := Shard(number, divisions[0])) not in by_shard
+        ]
         wrong = f"shard {', '.join(missing)} is missing" if missing else ""
     if wrong:
         raise UsageError(

@@ -13,7 +13,15 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import coo_array, csr_array
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, missing_column
+from plant_cli.api import (
+    SPLITS,
+    DataError,
+    DataSection,
+    Dataset,
+    SplitName,
+    UsageError,
+    missing_column,
+)
 from plant_cli.api.functions import Named
 from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
 from plant_cli.data.labels import count_labels
@@ -21,19 +29,30 @@ from plant_cli.data.repair import Parts, drop_leaks
 from plant_cli.data.tables import collect, trim
 
 Method = Literal["uniform", "stratified"]
-_CONNECT = Named("scipy.sparse.csgraph:connected_components")  # with scipy.linalg, which takes long to import
+_CONNECT = Named(
+    "scipy.sparse.csgraph:connected_components"
+)  # with scipy.linalg, which takes long to import
 Ints = npt.NDArray[np.int64]
 TINY_SHARE = 1e-9  # documents: what rounding leaves
 
 
 def split_documents(
-    documents: pl.DataFrame, shares: Mapping[SplitName, float], *, seed: int, method: Method = "uniform", groups: pl.Series | None = None
+    documents: pl.DataFrame,
+    shares: Mapping[SplitName, float],
+    *,
+    seed: int,
+    method: Method = "uniform",
+    groups: pl.Series | None = None,
 ) -> dict[SplitName, pl.DataFrame]:
     """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks."""
     units = find_units(documents, groups)
     wanted = {name: share for name, share in shares.items() if share > 0}
     given, rng = list(wanted.values()), np.random.default_rng(seed)
-    place = _place_uniformly(units, given, rng) if method == "uniform" else _place_stratified(units, documents, given, rng)
+    place = (
+        _place_uniformly(units, given, rng)
+        if method == "uniform"
+        else _place_stratified(units, documents, given, rng)
+    )
     names: list[SplitName] = [*wanted, "train"]
     parts = {name: documents.filter(place == names.index(name)) for name in SPLITS if name in names}
     return {name: part for name, part in parts.items() if part.height}
@@ -46,7 +65,11 @@ def find_units(documents: pl.DataFrame, groups: pl.Series | None) -> Ints:
         return texts
     names = groups.cast(pl.String)
     grouped = np.flatnonzero(names.is_not_null().to_numpy())
-    numbers = names.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1 if len(grouped) else np.empty(0, dtype=np.int64)
+    numbers = (
+        names.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1
+        if len(grouped)
+        else np.empty(0, dtype=np.int64)
+    )
     size = documents.height + (int(numbers.max()) + 1 if len(numbers) else 0)
     first = np.unique(texts, return_index=True)[1]  # the first document of each text
     rows = np.concatenate([np.arange(documents.height), grouped])
@@ -65,7 +88,9 @@ def _place_uniformly(units: Ints, shares: list[float], rng: np.random.Generator)
     return np.searchsorted(ends, before[units], side="right").astype(np.int64)
 
 
-def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float], rng: np.random.Generator) -> Ints:
+def _place_stratified(
+    units: Ints, documents: pl.DataFrame, shares: list[float], rng: np.random.Generator
+) -> Ints:
     """As `_place_uniformly`, by iterative stratification of units."""
     table = _count_labels(units, documents)
     sizes = np.bincount(units)
@@ -86,7 +111,9 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
                 heapq.heappush(heap, (int(left[label]), lot, label))
             continue
         having = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-        for unit in sorted((unit for unit in having if place[unit] < 0), key=lambda unit: order[unit]):
+        for unit in sorted(
+            (unit for unit in having if place[unit] < 0), key=lambda unit: order[unit]
+        ):
             chosen = _choose(desired[:, label], room, sizes[unit], rng.random())
             place[unit] = chosen
             owned = slice(table.indptr[unit], table.indptr[unit + 1])
@@ -100,7 +127,9 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
     return place[units]
 
 
-def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float) -> int:
+def _choose(
+    desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float
+) -> int:
     """The split for a unit: of those that have room for at least half of it, the one that wants the label most."""
     able = np.flatnonzero(room >= size / 2 - TINY_SHARE)
     if not len(able):
@@ -116,9 +145,16 @@ def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], siz
 def _count_labels(units: Ints, documents: pl.DataFrame) -> csr_array:
     """How many documents of each unit have each label, csr [U, L]."""
     pairs = explode_labels(documents)
-    columns = pairs["label"].rank("dense").to_numpy().astype(np.int64) - 1 if pairs.height else np.empty(0, dtype=np.int64)
+    columns = (
+        pairs["label"].rank("dense").to_numpy().astype(np.int64) - 1
+        if pairs.height
+        else np.empty(0, dtype=np.int64)
+    )
     rows = units[pairs["row"].to_numpy()]
-    shape = (int(units.max()) + 1 if len(units) else 0, int(columns.max()) + 1 if len(columns) else 0)
+    shape = (
+        int(units.max()) + 1 if len(units) else 0,
+        int(columns.max()) + 1 if len(columns) else 0,
+    )
     return csr_array(coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
 
 
@@ -146,15 +182,28 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
         parts, said = step(parts, data)
         remarks += said
     if not parts.get("train", pl.DataFrame()).height:
-        what, todo = "no training document is left", "ask for less: see --keep-labels, --train-share, --duplicates and --leaks"
-        raise DataError(what, where=str(data.path), expected="a part of the corpus that is not empty", todo=todo)
+        what, todo = (
+            "no training document is left",
+            "ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
+        )
+        raise DataError(
+            what, where=str(data.path), expected="a part of the corpus that is not empty", todo=todo
+        )
     remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
-    kept = {name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items() if part.height}
+    kept = {
+        name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items() if part.height
+    }
     evidence = dataset.evidence
     if evidence is not None:  # spans of the documents and labels that are left
-        pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in kept.values()).lazy()
-        evidence = evidence.with_columns(trim(pl.col("label"))).join(pairs, on=["doc_id", "label"], how="semi", maintain_order="left")
-    return replace(dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=evidence), remarks
+        pairs = pl.concat(
+            explode_labels(part).select("doc_id", "label") for part in kept.values()
+        ).lazy()
+        evidence = evidence.with_columns(trim(pl.col("label"))).join(
+            pairs, on=["doc_id", "label"], how="semi", maintain_order="left"
+        )
+    return replace(
+        dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=evidence
+    ), remarks
 
 
 def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
@@ -165,12 +214,21 @@ def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
         return order.head(int(ranked[2]))["label"]
     if between:
         low, high = int(between[1]), int(between[2]) if between[2] else None
-        return counts.filter((pl.col("count") >= low) & (pl.lit(high is None) | (pl.col("count") <= (high or 0))))["label"]
-    expected, todo = "top:50, rare:50, or a range of training documents such as 1-5 or 10-", "correct it"
-    raise UsageError(f"'{wanted}' names no labels", where="--keep-labels", expected=expected, todo=todo)
+        return counts.filter(
+            (pl.col("count") >= low) & (pl.lit(high is None) | (pl.col("count") <= (high or 0)))
+        )["label"]
+    expected, todo = (
+        "top:50, rare:50, or a range of training documents such as 1-5 or 10-",
+        "correct it",
+    )
+    raise UsageError(
+        f"'{wanted}' names no labels", where="--keep-labels", expected=expected, todo=todo
+    )
 
 
-def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, float], seed: int) -> Parts:
+def split_again(
+    dataset: Dataset, data: DataSection, shares: Mapping[SplitName, float], seed: int
+) -> Parts:
     """All documents of a dataset in other splits."""
     pooled = pl.concat(_read(dataset, name, data) for name in SPLITS if name in dataset.splits)
     parts = split_documents(pooled, shares, seed=seed, method=data.sampling, groups=_groups(pooled))
@@ -183,9 +241,14 @@ def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
         return frame
     columns = dataset.splits[name].collect_schema().names()
     if data.group_column not in columns:
-        where, todo = f"split {name} of {', '.join(dataset.files) or 'the dataset'}", "name the column of the groups with --group-column"
+        where, todo = (
+            f"split {name} of {', '.join(dataset.files) or 'the dataset'}",
+            "name the column of the groups with --group-column",
+        )
         raise missing_column(data.group_column, columns, where=where, todo=todo)
-    groups = collect(dataset.splits[name].select(pl.col(data.group_column).cast(pl.String)), name).to_series()
+    groups = collect(
+        dataset.splits[name].select(pl.col(data.group_column).cast(pl.String)), name
+    ).to_series()
     return frame.with_columns(groups.alias(GROUP_COLUMN))
 
 
@@ -194,26 +257,52 @@ def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     if data.validation_share + data.test_share >= 1:
         what = f"test {data.test_share} and validation {data.validation_share} leave no document to train on"
         expected = "shares whose sum is below 1"
-        raise UsageError(what, where="--test-share, --validation-share", expected=expected, todo="lower one of them")
+        raise UsageError(
+            what,
+            where="--test-share, --validation-share",
+            expected=expected,
+            todo="lower one of them",
+        )
     shares: dict[SplitName, float] = {"test": data.test_share, "validation": data.validation_share}
-    found = split_documents(pooled, shares, seed=data.subset_seed, method=data.sampling, groups=_groups(pooled))
-    return found, [f"split again ({data.sampling}): {', '.join(f'{name} {part.height:,}' for name, part in found.items())}"]
+    found = split_documents(
+        pooled, shares, seed=data.subset_seed, method=data.sampling, groups=_groups(pooled)
+    )
+    return found, [
+        f"split again ({data.sampling}): {', '.join(f'{name} {part.height:,}' for name, part in found.items())}"
+    ]
 
 
 def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     """Refuse nothing, but say how many groups occur in several splits; make a validation split that keeps groups together."""
-    places = pl.concat(part.select(GROUP_COLUMN, split=pl.lit(name)) for name, part in parts.items()).drop_nulls().unique()
+    places = (
+        pl.concat(part.select(GROUP_COLUMN, split=pl.lit(name)) for name, part in parts.items())
+        .drop_nulls()
+        .unique()
+    )
     shared = places.filter(pl.col(GROUP_COLUMN).is_duplicated())[GROUP_COLUMN].n_unique()
-    remarks = [f"{shared:,} groups of {data.group_column} occur in more than one split"] if shared else []
+    remarks = (
+        [f"{shared:,} groups of {data.group_column} occur in more than one split"] if shared else []
+    )
     if "validation" in parts:
         return parts, remarks
     train = parts["train"]
     share = min(max(data.validation_share, data.validation_minimum / max(1, train.height)), 0.2)
-    found = split_documents(train, {"validation": share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
+    found = split_documents(
+        train,
+        {"validation": share},
+        seed=data.subset_seed,
+        method=data.sampling,
+        groups=_groups(train),
+    )
     if "train" not in found or not found["train"].height:  # a single group
-        return parts, [*remarks, "no validation split: no group can be held out without all of train"]
+        return parts, [
+            *remarks,
+            "no validation split: no group can be held out without all of train",
+        ]
     held_out = found["validation"].height if "validation" in found else 0
-    remarks.append(f"no validation split: {held_out:,} training documents are held out, whole groups")
+    remarks.append(
+        f"no validation split: {held_out:,} training documents are held out, whole groups"
+    )
     return {**found, **{name: part for name, part in parts.items() if name != "train"}}, remarks
 
 
@@ -224,7 +313,9 @@ def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
         kept[name] = keyed.unique("key", keep="first", maintain_order=True).drop("key")
         dropped = part.height - kept[name].height
         if dropped:
-            remarks.append(f"{name}: {dropped:,} documents repeat a text but for case, blanks and punctuation, and are left out")
+            remarks.append(
+                f"{name}: {dropped:,} documents repeat a text but for case, blanks and punctuation, and are left out"
+            )
     return kept, remarks
 
 
@@ -237,9 +328,17 @@ def _drop_leaks(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 def _thin_train(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     train = parts["train"]
     # the part that is kept is the one that is split off, so that shares are met from the kept side
-    halves = split_documents(train, {"test": data.train_share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
+    halves = split_documents(
+        train,
+        {"test": data.train_share},
+        seed=data.subset_seed,
+        method=data.sampling,
+        groups=_groups(train),
+    )
     kept = halves.get("test", train.clear())
-    return {**parts, "train": kept}, [f"{kept.height:,} of {train.height:,} training documents are used ({data.sampling} sample)"]
+    return {**parts, "train": kept}, [
+        f"{kept.height:,} of {train.height:,} training documents are used ({data.sampling} sample)"
+    ]
 
 
 def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
@@ -253,8 +352,12 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
             restricted[name] = part
             continue
         chosen = part if data.keep_unlabelled else part.filter(has_one)
-        restricted[name] = chosen if data.label_scope == "documents" else chosen.with_columns(labels)
-    lost = ", ".join(f"{name} {parts[name].height - part.height:,}" for name, part in restricted.items())
+        restricted[name] = (
+            chosen if data.label_scope == "documents" else chosen.with_columns(labels)
+        )
+    lost = ", ".join(
+        f"{name} {parts[name].height - part.height:,}" for name, part in restricted.items()
+    )
     kept = f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels})"
     every = ", which leaves none out" if wanted.len() == counts.height else ""
     return restricted, [f"{kept}{every}; documents left out: {lost}"]
@@ -263,7 +366,9 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 def _take_first(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     cut = [name for name, part in parts.items() if part.height > (data.documents or 0)]
     remark = f"only the first {data.documents:,} documents of {', '.join(cut)} are used"
-    return {name: part.head(data.documents or 0) for name, part in parts.items()}, [remark] if cut else []
+    return {name: part.head(data.documents or 0) for name, part in parts.items()}, [
+        remark
+    ] if cut else []
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:

@@ -43,8 +43,12 @@ class StoredCorpus:
     load: Callable[[], Dataset] = field(repr=False)
     evidence: pl.DataFrame | None = field(default=None, repr=False)
     excluded: pl.DataFrame | None = field(default=None, repr=False)
-    documents: Mapping[SplitName, pl.DataFrame] = field(default_factory=dict, repr=False)  # of the source, if they have just been read
-    _splits: dict[SplitName, Split] = field(default_factory=dict, init=False, repr=False, compare=False)
+    documents: Mapping[SplitName, pl.DataFrame] = field(
+        default_factory=dict, repr=False
+    )  # of the source, if they have just been read
+    _splits: dict[SplitName, Split] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def data_hash(self) -> str:
@@ -72,9 +76,17 @@ class StoredCorpus:
     def split(self, name: SplitName) -> Split:
         """Where validation was held out of train, both are kept, which are read together."""
         if name not in self._splits:
-            splits = [self.gold_labels(each) for each in (("train", "validation") if self._is_held_out(name) else (name,))]
+            splits = [
+                self.gold_labels(each)
+                for each in (("train", "validation") if self._is_held_out(name) else (name,))
+            ]
             documents = pl.concat(self._read(self._source(name)))
-            self._splits.update({split.name: self._fill(split, self._choose(split.name, documents), 0) for split in splits})
+            self._splits.update(
+                {
+                    split.name: self._fill(split, self._choose(split.name, documents), 0)
+                    for split in splits
+                }
+            )
         return self._splits[name]
 
     def gold_labels(self, name: SplitName) -> Split:
@@ -85,7 +97,9 @@ class StoredCorpus:
                 expected=f"one of {', '.join(self)}",
                 todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
-        table = read_corpus_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
+        table = (
+            read_corpus_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
+        )
         if table is None:
             raise ArtefactError(
                 "the run holds no file of gold labels: it is an exported model, or of an earlier version",
@@ -95,9 +109,19 @@ class StoredCorpus:
             )
         table = table.filter(pl.col("split") == name)
         gold, unseen, unseen_labels = encode_gold(table, len(self.labels))
-        excluded = None if self.excluded is None else encode_excluded(self.excluded, table["doc_id"])
+        excluded = (
+            None if self.excluded is None else encode_excluded(self.excluded, table["doc_id"])
+        )
         doc_ids = table["doc_id"].to_list()
-        return Split(name=name, doc_ids=doc_ids, texts=(), gold=gold, unseen=unseen, unseen_labels=unseen_labels, excluded=excluded)
+        return Split(
+            name=name,
+            doc_ids=doc_ids,
+            texts=(),
+            gold=gold,
+            unseen=unseen,
+            unseen_labels=unseen_labels,
+            excluded=excluded,
+        )
 
     def stream(self, name: SplitName) -> Iterator[Split]:
         """A split that is in memory is given as it is. A changed source is known at the end."""
@@ -116,9 +140,16 @@ class StoredCorpus:
 
     def _choose(self, name: SplitName, documents: pl.DataFrame) -> pl.DataFrame:
         """Those documents of its source that are of the split, and have a text."""
-        held_out, gone = pl.col("doc_id").is_in(self.record.held_out), self.record.left_out.get(self._source(name), [])
+        held_out, gone = (
+            pl.col("doc_id").is_in(self.record.held_out),
+            self.record.left_out.get(self._source(name), []),
+        )
         kept = documents.filter(~pl.col("doc_id").is_in(gone)) if gone else documents
-        return kept.filter(held_out if name == "validation" else ~held_out) if self._is_held_out(name) else kept
+        return (
+            kept.filter(held_out if name == "validation" else ~held_out)
+            if self._is_held_out(name)
+            else kept
+        )
 
     def _source(self, name: SplitName) -> SplitName:
         """The split of the source that the documents of a split are of."""
@@ -128,7 +159,9 @@ class StoredCorpus:
         """Rows of a split from `start` on, with their texts and evidence."""
         rows, ids = slice(start, start + documents.height), documents["doc_id"]
         if rows.stop > len(split) or ids.to_list() != list(split.doc_ids[rows]):
-            raise self._other_source(f"the split '{split.name}' has other documents than when the run was made")
+            raise self._other_source(
+                f"the split '{split.name}' has other documents than when the run was made"
+            )
         return replace(
             split,
             doc_ids=split.doc_ids[rows],
@@ -152,15 +185,25 @@ class StoredCorpus:
             fingerprint.add(documents)
             yield documents
         if differences := fingerprint.record().differences(self.record.splits[source]):
-            raise self._other_source(f"the split '{source}' has other {', '.join(differences)} than when the run was made")
+            raise self._other_source(
+                f"the split '{source}' has other {', '.join(differences)} than when the run was made"
+            )
 
     def _other_source(self, what: str) -> ArtefactError:
-        where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+        where = (
+            f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+        )
         todo = f"put the corpus back as it was; or go on with what it is now: `plant train --continue`; or {NEW_RUN}"
-        return ArtefactError(what, where=where, expected="the corpus that the run was made from", todo=todo)
+        return ArtefactError(
+            what, where=where, expected="the corpus that the run was made from", todo=todo
+        )
 
 
-def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[SplitName, pl.DataFrame] | None = None) -> StoredCorpus:
+def open_corpus(
+    folder: Path,
+    load: Callable[[], Dataset],
+    documents: Mapping[SplitName, pl.DataFrame] | None = None,
+) -> StoredCorpus:
     """The corpus that `prepare` wrote; `documents` of its source are those that it has just read."""
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
@@ -181,7 +224,16 @@ def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[Sp
         labels=record.label_hash,
         against=folder / SPLITS_FILE,
     )
-    evidence, excluded = read_corpus_table(folder, EVIDENCE_FILE), read_corpus_table(folder, EXCLUDED_FILE)
+    evidence, excluded = (
+        read_corpus_table(folder, EVIDENCE_FILE),
+        read_corpus_table(folder, EXCLUDED_FILE),
+    )
     return StoredCorpus(
-        folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded, documents=documents or {}
+        folder=folder,
+        record=record,
+        labels=labels,
+        load=load,
+        evidence=evidence,
+        excluded=excluded,
+        documents=documents or {},
     )

@@ -14,7 +14,18 @@ from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import FORMATS, PARQUET, READABLE, SUFFIXES, WRITTEN, BadRows, bare_name, read_head, spool, writing_bytes
+from plant_cli.data.lines import (
+    FORMATS,
+    PARQUET,
+    READABLE,
+    SUFFIXES,
+    WRITTEN,
+    BadRows,
+    bare_name,
+    read_head,
+    spool,
+    writing_bytes,
+)
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.quotes import guard_cell
 from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
@@ -34,7 +45,9 @@ def load_sparse(path: Path) -> csr_array:
     """
     try:
         matrix = csr_array(load_npz(path))
-        matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+        matrix.check_format(
+            full_check=True
+        )  # columns beyond the last one would be read outside of the memory
         return matrix
     except Exception as error:  # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
         raise ValueError(first_line(error)) from error
@@ -43,7 +56,9 @@ def load_sparse(path: Path) -> csr_array:
 LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
 
 
-def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None = None) -> pl.LazyFrame:
+def scan_table(
+    path: Path, *, encoding: str | None = None, bad: BadRows | None = None
+) -> pl.LazyFrame:
     """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones wait in files then.
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
@@ -57,7 +72,9 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     """
     if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path)
-    frames = read_text_table(path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad)
+    frames = read_text_table(
+        path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad
+    )
     held: list[pl.DataFrame] = []
     for frame in frames:
         held.append(frame)
@@ -89,7 +106,9 @@ def join_columns(names: Sequence[str]) -> pl.Expr:
     if len(names) == 1:
         return pl.col(names[0])
     cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
-    return pl.concat_str([pl.when(cell != "").then(cell) for cell in cells], separator="\n", ignore_nulls=True)
+    return pl.concat_str(
+        [pl.when(cell != "").then(cell) for cell in cells], separator="\n", ignore_nulls=True
+    )
 
 
 def table_format(path: Path) -> str | None:
@@ -116,7 +135,9 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
             return frame.collect()
     except PolarsError as error:
         what, todo = f"the table cannot be read: {first_line(error)}", "make the file again"
-        raise DataError(what, where=where, expected="a complete, undamaged table", todo=todo) from error
+        raise DataError(
+            what, where=where, expected="a complete, undamaged table", todo=todo
+        ) from error
 
 
 def string_type(dtype: pl.DataType) -> pl.DataType:
@@ -136,7 +157,12 @@ def count_rows(frame: pl.LazyFrame, where: str) -> int:
 def whole_numbers(column: str) -> pl.Expr:
     """A column as whole numbers; null for what is none, fractions among it."""
     value = pl.col(column).cast(pl.Float64, strict=False)
-    return pl.when(value == value.floor()).then(pl.col(column)).cast(pl.Int64, strict=False).alias(column)
+    return (
+        pl.when(value == value.floor())
+        .then(pl.col(column))
+        .cast(pl.Int64, strict=False)
+        .alias(column)
+    )
 
 
 def output_format(path: Path) -> str:
@@ -186,7 +212,11 @@ def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
 def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
     """A table whose texts are guarded by `guard_cell`."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    odd = [name for name in texts if frame[name].str.contains(r"^[=+\-@\t\r]|[\x00-\x08\x0b-\x1f\x7f-\x9f]").any()]
+    odd = [
+        name
+        for name in texts
+        if frame[name].str.contains(r"^[=+\-@\t\r]|[\x00-\x08\x0b-\x1f\x7f-\x9f]").any()
+    ]
     return frame.with_columns(pl.col(name).map_elements(guard_cell, pl.String) for name in odd)
 
 
@@ -194,8 +224,15 @@ def _encode(frame: pl.DataFrame, form: str, *, header: bool) -> bytes:
     stream = io.BytesIO()
     if form in (".csv", ".tsv"):
         lists = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.List]
-        as_json = (pl.col(name).map_elements(lambda cell: json.dumps(list(cell), ensure_ascii=False), pl.String) for name in lists)
-        frame.with_columns(as_json).write_csv(stream, separator="," if form == ".csv" else "\t", include_header=header)
+        as_json = (
+            pl.col(name).map_elements(
+                lambda cell: json.dumps(list(cell), ensure_ascii=False), pl.String
+            )
+            for name in lists
+        )
+        frame.with_columns(as_json).write_csv(
+            stream, separator="," if form == ".csv" else "\t", include_header=header
+        )
     elif form == ".json":
         frame.write_json(stream)
     else:
@@ -211,7 +248,11 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
             if stream.read() != PARQUET or stream.tell() <= 2 * len(PARQUET):
                 raise ComputeError("the footer is missing")
             schema = frame.collect_schema()
-            texts = {name: kind for name, dtype in schema.items() if (kind := string_type(dtype)) != dtype}
+            texts = {
+                name: kind
+                for name, dtype in schema.items()
+                if (kind := string_type(dtype)) != dtype
+            }
             return frame.cast(texts) if texts else frame  # type: ignore[arg-type]
     except PolarsError as error:
         raise DataError(

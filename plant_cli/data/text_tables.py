@@ -19,8 +19,26 @@ from polars.exceptions import PolarsError
 from plant_cli.api.errors import DataError
 from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
-from plant_cli.data.lines import LINES_LISTED, BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
-from plant_cli.data.quotes import LINES_TRIED, QUOTES_EXPECTED, count_parts, is_escaped, is_row, read_bare, read_escaped, reread, swallows
+from plant_cli.data.lines import (
+    LINES_LISTED,
+    BadRows,
+    decode_text,
+    find_encoding,
+    open_bytes,
+    read_bytes,
+    read_lines,
+)
+from plant_cli.data.quotes import (
+    LINES_TRIED,
+    QUOTES_EXPECTED,
+    count_parts,
+    is_escaped,
+    is_row,
+    read_bare,
+    read_escaped,
+    reread,
+    swallows,
+)
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
 LONGEST_ROW = 1 << 29  # characters of a row
@@ -29,7 +47,9 @@ _SEPARATORS = "\t,;|"
 _BARE_RETURN = re.compile(r"\r(?!\n|\Z)")
 _QUOTED = re.compile('"[^"]*"')
 _EXCEL = re.compile(r'\A"?sep=(.)"?\r?\n')
-_SURROGATES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")  # both halves of a character, or one alone
+_SURROGATES = re.compile(
+    r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)"
+)  # both halves of a character, or one alone
 _BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
 _NO_TEXT = r"^(?:-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false)$"
 _LINES_SEEN = 20  # lines that show what a file holds
@@ -60,8 +80,16 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
         zeros = [head[start:4096:2].count("\0") / len(head[start:4096:2]) for start in (1, 0)]
         if max(zeros) > 0.5 > min(zeros):
             wide = "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
-            what, todo = f"the file is not UTF-8: it looks like {wide} without its mark", f"name its encoding: --encoding {wide}"
-        raise DataError(what, where=f"{path}, character {head.index(chr(0)) + 1}", expected="text in UTF-8", todo=todo)
+            what, todo = (
+                f"the file is not UTF-8: it looks like {wide} without its mark",
+                f"name its encoding: --encoding {wide}",
+            )
+        raise DataError(
+            what,
+            where=f"{path}, character {head.index(chr(0)) + 1}",
+            expected="text in UTF-8",
+            todo=todo,
+        )
     if start == "[":
         yield _read_list(path, encoding)
     elif start == "{" and (rows := _read_one_object(path, encoding, head)) is not None:
@@ -76,13 +104,19 @@ def peek_text(path: Path, encoding: str | None) -> str:
     """The beginning of a text file, without a line `sep=;` of Excel."""
     with open_bytes(path) as stream:
         start = stream.read(_PEEK)
-    return _EXCEL.sub("", start.decode(find_encoding(start[:4], encoding, str(path)), "replace"), count=1)
+    return _EXCEL.sub(
+        "", start.decode(find_encoding(start[:4], encoding, str(path)), "replace"), count=1
+    )
 
 
 def _hold_objects(head: str) -> bool:
     """Whether the lines after the first are JSON objects: one bad line at the top costs itself."""
     lines = [line for line in head.splitlines()[1:] if line.strip()][:_LINES_SEEN]
-    return bool(lines) and sum(line.lstrip()[:1] == "{" and _find_fault(line) is None for line in lines) > len(lines) / 2
+    return (
+        bool(lines)
+        and sum(line.lstrip()[:1] == "{" and _find_fault(line) is None for line in lines)
+        > len(lines) / 2
+    )
 
 
 def peek_names(head: str) -> list[str]:
@@ -118,10 +152,22 @@ class _Lines:
             for number, line in self.source if self.size <= LONGEST_ROW else ():
                 if len(self.bad.rows) > known:
                     known = len(self.bad.rows)
-                    self.broken.update(row.line for row in self.bad.rows[-1:] if (row.path, row.line) == (self.path, number))
+                    self.broken.update(
+                        row.line
+                        for row in self.bad.rows[-1:]
+                        if (row.path, row.line) == (self.path, number)
+                    )
                 if "\0" in line:
-                    expected, todo = "text", f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}"
-                    raise DataError("the file holds a zero byte", where=f"{self.path}, line {number}", expected=expected, todo=todo)
+                    expected, todo = (
+                        "text",
+                        f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}",
+                    )
+                    raise DataError(
+                        "the file holds a zero byte",
+                        where=f"{self.path}, line {number}",
+                        expected=expected,
+                        todo=todo,
+                    )
                 if "\r" in line and _BARE_RETURN.search(line):
                     self.returns = True
                     line = _BARE_RETURN.sub("\0", line)
@@ -144,7 +190,12 @@ class _Lines:
 
 
 def read_rows(
-    path: Path, bad: BadRows, encoding: str | None = None, separator: str = ",", *, exact: bool = False
+    path: Path,
+    bad: BadRows,
+    encoding: str | None = None,
+    separator: str = ",",
+    *,
+    exact: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a table with the line on which each begins, the header first; blank lines are left out.
 
@@ -162,16 +213,32 @@ def read_rows(
         if wrong and not width:
             todo = "name its encoding, such as --encoding windows-1252"
             where = bad.rows[-1].place
-            raise DataError("the header is not in the encoding of the file", where=where, expected="text in its encoding", todo=todo)
+            raise DataError(
+                "the header is not in the encoding of the file",
+                where=where,
+                expected="text in its encoding",
+                todo=todo,
+            )
         if lines.returns:
             row = [cell.replace("\0", "\r") for cell in row]
         width = width or len(row)
         if len(row) > width or (exact and len(row) < width):
             expected = f"{width} fields, those that contain {separator!r} in double quotes"
-            bad.add(path, line, f"{len(row)} fields, the header has {width}", separator.join(row), expected=expected)
+            bad.add(
+                path,
+                line,
+                f"{len(row)} fields, the header has {width}",
+                separator.join(row),
+                expected=expected,
+            )
         elif not wrong:
             if len(row) < width:
-                bad.note(path, line, f"fewer than the {width} fields of the header: the others are empty", read=True)
+                bad.note(
+                    path,
+                    line,
+                    f"fewer than the {width} fields of the header: the others are empty",
+                    read=True,
+                )
                 row += [""] * (width - len(row))
             yield line, row
 
@@ -188,17 +255,32 @@ def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str],
             return
         held, count = lines.held, None
         if not fits and not width:
-            expected, todo = "names in quotes that are closed, with quotes inside them doubled", "close the quotes"
-            raise DataError(
-                "a quoted field of the header is not closed", where=f"{lines.path}, line {held[0][0]}", expected=expected, todo=todo
+            expected, todo = (
+                "names in quotes that are closed, with quotes inside them doubled",
+                "close the quotes",
             )
-        if width and (not fits or len(held) > 1 or (row and len(row) != width and _is_odd(held[0][1], separator))):
+            raise DataError(
+                "a quoted field of the header is not closed",
+                where=f"{lines.path}, line {held[0][0]}",
+                expected=expected,
+                todo=todo,
+            )
+        if width and (
+            not fits
+            or len(held) > 1
+            or (row and len(row) != width and _is_odd(held[0][1], separator))
+        ):
             row, count = _mend_row(lines, row, separator, width)
             rows = rows if count is None else csv.reader(lines, delimiter=separator, strict=True)
         lines.begin_row(count)
         width = width or (len(row) if row and any(map(str.strip, row)) and row[0] != "sep=" else 0)
         if row is not None:
-            yield held[0][0], row, bool(lines.broken) and not lines.broken.isdisjoint(number for number, _ in held[:count])
+            yield (
+                held[0][0],
+                row,
+                bool(lines.broken)
+                and not lines.broken.isdisjoint(number for number, _ in held[:count]),
+            )
 
 
 def _is_odd(line: str, separator: str) -> bool:
@@ -206,9 +288,14 @@ def _is_odd(line: str, separator: str) -> bool:
     return f'{separator} "' in line or is_escaped(line, separator)
 
 
-def _mend_row(lines: _Lines, row: list[str] | None, separator: str, width: int) -> tuple[list[str] | None, int | None]:
+def _mend_row(
+    lines: _Lines, row: list[str] | None, separator: str, width: int
+) -> tuple[list[str] | None, int | None]:
     """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of how many lines; None: all of them."""
-    escaped, own = (row is None or len(row) != width) and is_escaped(lines.held[0][1], separator), len(lines.held)
+    escaped, own = (
+        (row is None or len(row) != width) and is_escaped(lines.held[0][1], separator),
+        len(lines.held),
+    )
     if row is None or escaped:
         for _ in islice(lines, max(0, LINES_TRIED - len(lines.held))):  # they are held then
             pass
@@ -220,34 +307,58 @@ def _mend_row(lines: _Lines, row: list[str] | None, separator: str, width: int) 
     if len(taken) > 1 and taken[1].count(separator) == width - 1:
         others = count_parts(peek_text(lines.path, lines.encoding), separator, width)
         if swallows(taken, separator, width, others):
-            lines.bad.note(lines.path, line, f"a quote without an end took in {len(taken):,} lines, which are rows by themselves")
+            lines.bad.note(
+                lines.path,
+                line,
+                f"a quote without an end took in {len(taken):,} lines, which are rows by themselves",
+            )
             return read_bare(texts[0], separator), 1
     if found is not None:
         lines.bad.note(lines.path, line, found[2])
         return found[0], found[1]
     if row is not None:
         return row, own
-    end = next((place for place, text in enumerate(texts) if place and is_row(text, separator, width)), len(texts))
-    lines.bad.add(lines.path, line, "its quotes do not close", "".join(texts[:end]), expected=QUOTES_EXPECTED)
+    end = next(
+        (place for place, text in enumerate(texts) if place and is_row(text, separator, width)),
+        len(texts),
+    )
+    lines.bad.add(
+        lines.path, line, "its quotes do not close", "".join(texts[:end]), expected=QUOTES_EXPECTED
+    )
     return None, end
 
 
-def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -> Iterator[pl.DataFrame]:
+def _read_separated(
+    path: Path, encoding: str | None, bad: BadRows, head: str
+) -> Iterator[pl.DataFrame]:
     separator = _find_separator(head)
     first = next((line for line in head.split("\n") if line.strip()), None)
     if first is None:
-        raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
+        raise DataError(
+            "the file is empty",
+            where=str(path),
+            expected="a header or a JSON object in line 1",
+            todo="make the file again",
+        )
     if separator is None or not any(_parse_rows(head, separator)):
-        what, expected = "the file is not a table: nothing parts its first line into columns", TABLE_EXPECTED
+        what, expected = (
+            "the file is not a table: nothing parts its first line into columns",
+            TABLE_EXPECTED,
+        )
         todo = "name a table, or write the texts and their labels as one"
     elif "\r" in first.strip():
-        what, expected = "the lines end in carriage returns alone", "line feeds, as all systems of today write them"
+        what, expected = (
+            "the lines end in carriage returns alone",
+            "line feeds, as all systems of today write them",
+        )
         todo = f"convert them: tr '\\r' '\\n' < {path} > converted.csv"
     else:
         rows = read_rows(path, bad, encoding, separator)
         line, header = next(rows)
         names = _check_names(header, f"{path}, line {line}")
-        blocks = cut_by_size((row for _, row in rows), lambda row: sum(map(len, row)), CHARACTERS_PER_BLOCK)
+        blocks = cut_by_size(
+            (row for _, row in rows), lambda row: sum(map(len, row)), CHARACTERS_PER_BLOCK
+        )
         for block in chain([next(blocks, [])], blocks):
             cells = pl.DataFrame(block, schema=dict.fromkeys(names, pl.String), orient="row")
             yield cells.with_columns(pl.when(pl.all() != "").then(pl.all()))
@@ -260,8 +371,13 @@ def _check_names(row: Sequence[str], where: str) -> list[str]:
     row = [name.strip() for name in row]
     repeated = sorted({name for name in row if name and row.count(name) > 1})
     if repeated:
-        what, todo = f"{row.count(repeated[0])} columns are called '{shorten(repeated[0])}'", "rename or remove all but one of them"
-        raise DataError(what, where=f"{where}: {show_names(row)}", expected="each name once", todo=todo)
+        what, todo = (
+            f"{row.count(repeated[0])} columns are called '{shorten(repeated[0])}'",
+            "rename or remove all but one of them",
+        )
+        raise DataError(
+            what, where=f"{where}: {show_names(row)}", expected="each name once", todo=todo
+        )
     return [name or "_" * row[:place].count("") for place, name in enumerate(row)]
 
 
@@ -288,7 +404,10 @@ def _parse_rows(text: str, separator: str) -> Iterator[list[str]]:
 
 def _read_objects(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl.DataFrame]:
     lines = (line for line in read_lines(path, bad, encoding) if line[1].strip())
-    frames = (_parse_objects(path, block, bad) for block in cut_by_size(lines, lambda line: len(line[1]), CHARACTERS_PER_BLOCK))
+    frames = (
+        _parse_objects(path, block, bad)
+        for block in cut_by_size(lines, lambda line: len(line[1]), CHARACTERS_PER_BLOCK)
+    )
     empty = True
     for frame in frames:
         if frame is not None:
@@ -296,13 +415,21 @@ def _read_objects(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl
             empty = False
     if empty:
         expected, todo = "a JSON object on each line", "make the file again"
-        raise DataError("no line of the file can be read", where=str(path), expected=expected, todo=todo)
+        raise DataError(
+            "no line of the file can be read", where=str(path), expected=expected, todo=todo
+        )
 
 
 def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.DataFrame | None:
     """Lines as a table, without those that are no JSON objects; None if none is left."""
-    halves = any(match[1] for _, line in lines for match in _SURROGATES.finditer(line))  # polars reads half a character as zero
-    if not halves and (frame := _read_ndjson(lines)) is not None and not _repeat_keys(lines, frame.columns):
+    halves = any(
+        match[1] for _, line in lines for match in _SURROGATES.finditer(line)
+    )  # polars reads half a character as zero
+    if (
+        not halves
+        and (frame := _read_ndjson(lines)) is not None
+        and not _repeat_keys(lines, frame.columns)
+    ):
         return _note_numbers(path, lines, frame, bad)
     sound = []
     for number, line in lines:
@@ -310,43 +437,75 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
         if fault is None:
             sound.append((number, line))
         else:
-            bad.add(path, number, fault[0], line, column=fault[1], expected="one JSON object on each line")
+            bad.add(
+                path,
+                number,
+                fault[0],
+                line,
+                column=fault[1],
+                expected="one JSON object on each line",
+            )
     errors: list[DataError] = []
     while sound and (frame := _read_ndjson(sound)) is None:
         errors.append(_explain_values(sound, path))
         if len(errors) > min(LINES_LISTED, len(lines) // 10):  # a few among many cost themselves
             raise errors[0]
         number, line = sound.pop(_find_odd(sound))
-        bad.add(path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected)
+        bad.add(
+            path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected
+        )
     return _note_numbers(path, sound, frame, bad) if sound and frame is not None else None
 
 
-def _note_numbers(path: Path, lines: Sequence[Numbered], frame: pl.DataFrame, bad: BadRows) -> pl.DataFrame:
+def _note_numbers(
+    path: Path, lines: Sequence[Numbered], frame: pl.DataFrame, bad: BadRows
+) -> pl.DataFrame:
     """The frame; numbers in a few lists of texts, which polars takes for texts, are told."""
     for name in (name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String)):
-        likely = frame[name].list.eval(pl.element().str.contains(_NO_TEXT)).list.any().fill_null(False).arg_true()
+        likely = (
+            frame[name]
+            .list.eval(pl.element().str.contains(_NO_TEXT))
+            .list.any()
+            .fill_null(False)
+            .arg_true()
+        )
         for place in likely if len(likely) <= frame.height / _LINES_SEEN else ():
             number, line = lines[place]
-            if any(value is not None and not isinstance(value, str) for value in json.loads(line)[name]):
-                bad.note(path, number, f"numbers among the texts of '{shorten(name)}' are read as text", read=True)
+            if any(
+                value is not None and not isinstance(value, str) for value in json.loads(line)[name]
+            ):
+                bad.note(
+                    path,
+                    number,
+                    f"numbers among the texts of '{shorten(name)}' are read as text",
+                    read=True,
+                )
     return frame
 
 
 def _find_odd(lines: Sequence[Numbered]) -> int:
     """The position of the first of JSON objects with which polars does not read those so far."""
-    return bisect_left(range(len(lines) - 1), True, key=lambda place: _read_ndjson(lines[: place + 1]) is None)
+    return bisect_left(
+        range(len(lines) - 1), True, key=lambda place: _read_ndjson(lines[: place + 1]) is None
+    )
 
 
 def _repeat_keys(lines: Sequence[Numbered], names: Sequence[str]) -> bool:
     """Whether some object has a key twice, of which polars takes the last."""
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
-    return any(_find_fault(line) is not None for _, line in lines if any(line.count(key) > 1 for key in keys))
+    return any(
+        _find_fault(line) is not None
+        for _, line in lines
+        if any(line.count(key) > 1 for key in keys)
+    )
 
 
 def _read_ndjson(lines: Sequence[Numbered]) -> pl.DataFrame | None:
     """Lines as a table; None where polars does not read them."""
     try:
-        return pl.read_ndjson("\n".join(line for _, line in lines).encode(), infer_schema_length=None)
+        return pl.read_ndjson(
+            "\n".join(line for _, line in lines).encode(), infer_schema_length=None
+        )
     except PolarsError:
         return None
 
@@ -360,7 +519,9 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
-            raise ValueError(f"the key '{shorten(next(name for name in names if names.count(name) > 1))}' stands twice in an object")
+            raise ValueError(
+                f"the key '{shorten(next(name for name in names if names.count(name) > 1))}' stands twice in an object"
+            )
         return dict(pairs)
 
     try:
@@ -372,25 +533,40 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
         return "a string holds half a character", None
     except (ValueError, RecursionError) as error:
         return (str(error) if re.search("is no JSON|stands twice", str(error)) else _BEYOND), None
-    return None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
+    return (
+        None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
+    )
 
 
 def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") -> DataError:
     """The first of JSON objects, each right in itself, with which polars does not read the lines (or the objects of a list) so far."""
     last = _find_odd(lines)
     number, text = lines[last]
-    what, expected = "its values are of other types than those before it", f"objects with the same types in every {place}"
+    what, expected = (
+        "its values are of other types than those before it",
+        f"objects with the same types in every {place}",
+    )
     if _read_ndjson([lines[last]]) is None:
-        what, expected = "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308"
+        what, expected = (
+            "a value does not fit into a table",
+            "numbers of fewer than 20 digits and below 1e308",
+        )
     else:
         for key, value in json.loads(text).items():
             kinds = ((first, json.loads(earlier).get(key)) for first, earlier in lines[:last])
-            first, seen = next(((first, seen) for first, seen in kinds if seen is not None), (number, value))
+            first, seen = next(
+                ((first, seen) for first, seen in kinds if seen is not None), (number, value)
+            )
             if value is not None and type(seen) is not type(value):
-                what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in {place} {first}"
+                what, expected = (
+                    f"'{shorten(key)}' is of type {type(value).__name__}",
+                    f"{type(seen).__name__}, as in {place} {first}",
+                )
                 break
     where, todo = f"{path}, {place} {number}", f"mend or remove that {place}"
-    return DataError(f"{place} {number} cannot be read: {what}", where=where, expected=expected, todo=todo)
+    return DataError(
+        f"{place} {number} cannot be read: {what}", where=where, expected=expected, todo=todo
+    )
 
 
 def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFrame | None:
@@ -399,7 +575,9 @@ def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFram
     if len(filled) > 1 and filled[0].rstrip().endswith("}"):
         return None
     try:
-        rows = unwrap_rows(json.loads(decode_text(read_bytes(path), encoding, "the file", str(path))))
+        rows = unwrap_rows(
+            json.loads(decode_text(read_bytes(path), encoding, "the file", str(path)))
+        )
         return None if rows is None else pl.DataFrame(rows, infer_schema_length=None)
     except (ValueError, RecursionError, PolarsError, TypeError, OverflowError, DataError):
         return None
@@ -413,16 +591,26 @@ def unwrap_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
         return len(part) if isinstance(part, str) else max(map(longest, parts), default=0)
 
     parts = list(value.values())
-    lists = [part for part in parts if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)]
-    if len(lists) == 1 and longest(lists) > longest([part for part in parts if part is not lists[0]]):
+    lists = [
+        part
+        for part in parts
+        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)
+    ]
+    if len(lists) == 1 and longest(lists) > longest(
+        [part for part in parts if part is not lists[0]]
+    ):
         return lists[0]
     if isinstance(names := value.get("columns"), list) and isinstance(value.get("data"), list):
         return [dict(zip(names, row, strict=True)) for row in value["data"]]
-    if len(parts) > 1 and all(isinstance(part, list) and len(part) == len(parts[0]) > 1 for part in parts):
+    if len(parts) > 1 and all(
+        isinstance(part, list) and len(part) == len(parts[0]) > 1 for part in parts
+    ):
         return [dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)]
     if len(parts) > 1 and all(isinstance(part, dict) and part for part in parts):
         keys = list(parts[0])
-        if all(part.keys() == parts[0].keys() for part in parts) and all(key.isdecimal() for key in keys):
+        if all(part.keys() == parts[0].keys() for part in parts) and all(
+            key.isdecimal() for key in keys
+        ):
             return [{name: column[key] for name, column in value.items()} for key in keys]
         if set.intersection(*map(set, parts)):
             return [{"doc_id": key, **row} for key, row in value.items()]
@@ -438,13 +626,24 @@ def _read_list(path: Path, encoding: str | None) -> pl.DataFrame:
             return pl.DataFrame(rows, infer_schema_length=None)
         what, where = "the JSON list does not hold objects", str(path)
     except json.JSONDecodeError as error:
-        what, where, cause = "the JSON cannot be read", f"{path}, line {error.lineno}, column {error.colno}", error
+        what, where, cause = (
+            "the JSON cannot be read",
+            f"{path}, line {error.lineno}, column {error.colno}",
+            error,
+        )
     except (RecursionError, ValueError) as error:
-        why = "a string holds half a character" if isinstance(error, UnicodeEncodeError) else _BEYOND
+        why = (
+            "a string holds half a character" if isinstance(error, UnicodeEncodeError) else _BEYOND
+        )
         what, where, cause = f"the JSON cannot be read: {why}", str(path), error
     except (PolarsError, TypeError, OverflowError) as error:
         objects = [(number, json.dumps(row)) for number, row in enumerate(rows, start=1)]
         if (frame := _read_ndjson(objects)) is None:
             raise _explain_values(objects, path, "object") from error
         return frame
-    raise DataError(what, where=where, expected='a list of objects: [{"text": …, "labels": […]}, …]', todo="mend the file") from cause
+    raise DataError(
+        what,
+        where=where,
+        expected='a list of objects: [{"text": …, "labels": […]}, …]',
+        todo="mend the file",
+    ) from cause

@@ -62,12 +62,21 @@ def take_part(whole: StoredCorpus, share: float, data: DataSection) -> TrainingP
     """A share of the training documents by `data.sampling` and `data.subset_seed`; a larger uniform sample contains a smaller one."""
     train = whole.gold_labels("train")
     names = [list(map(str, row)) for row in np.split(train.gold.indices, train.gold.indptr[1:-1])]
-    frame = pl.DataFrame({"row": range(len(train)), "doc_id": train.doc_ids, "text": train.doc_ids, "labels": names})
+    frame = pl.DataFrame(
+        {"row": range(len(train)), "doc_id": train.doc_ids, "text": train.doc_ids, "labels": names}
+    )
     found = split_documents(frame, {"test": share}, seed=data.subset_seed, method=data.sampling)
     if "test" not in found:
-        where, expected = f"data.train_share: a share of {share:g} of {len(train):,} documents", "a share that has a document"
-        raise DataError("no training document is left", where=where, expected=expected, todo="take a larger one")
+        where, expected = (
+            f"data.train_share: a share of {share:g} of {len(train):,} documents",
+            "a share that has a document",
+        )
+        raise DataError(
+            "no training document is left", where=where, expected=expected, todo="take a larger one"
+        )
     rows = found["test"]["row"].to_numpy().astype(np.int64)
     counts = np.asarray(train.gold[rows].sum(axis=0)).tolist()
     key = hash_json({"data": whole.data_hash, "rows": rows.tolist()})
-    return TrainingPart(whole=whole, rows=rows, labels=replace(whole.labels, train_counts=counts), data_hash=key)
+    return TrainingPart(
+        whole=whole, rows=rows, labels=replace(whole.labels, train_counts=counts), data_hash=key
+    )

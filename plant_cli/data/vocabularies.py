@@ -13,8 +13,21 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter
 from plant_cli.data.classifications import read_classification, read_icd_titles, read_obo
-from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, find_xml_root, read_skos, tabulate_concepts
-from plant_cli.data.documents import find_splits, find_used_labels, parts_of, read_batches, with_parts
+from plant_cli.data.concepts import (
+    VOCABULARY_SCHEMA,
+    Purpose,
+    find_rdf_syntax,
+    find_xml_root,
+    read_skos,
+    tabulate_concepts,
+)
+from plant_cli.data.documents import (
+    find_splits,
+    find_used_labels,
+    parts_of,
+    read_batches,
+    with_parts,
+)
 from plant_cli.data.lines import PARQUET, decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, trim
 from plant_cli.data.vocabulary_tables import (
@@ -31,7 +44,9 @@ from plant_cli.data.word_analysis import find_main_languages
 
 VOCABULARY_COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
 _LOOKED_AT = 2000  # labels of a table, for a similar one
-_ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
+_ENOUGH = (
+    0.5  # of the labels have a title: with fewer, the table may write its labels in another way
+)
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
@@ -48,9 +63,14 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
                 expected="one text for each label",
                 todo=f"write the {name}s as text, or name another table with --titles",
             )
-    columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
+    columns = (
+        trim(pl.col("label").cast(pl.String)),
+        trim(pl.col("title").cast(pl.String)).replace("", None),
+    )
     further = [name for name in VOCABULARY_COLUMNS[2:] if name in dataset.labels.collect_schema()]
-    given = collect(dataset.labels.select(*columns, *further), "the table of titles").filter(pl.col("label") != "")
+    given = collect(dataset.labels.select(*columns, *further), "the table of titles").filter(
+        pl.col("label") != ""
+    )
     rows = tidy_labels(given).select(*VOCABULARY_COLUMNS)
     several = (
         rows.select("label", "title")
@@ -59,7 +79,9 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
         .unique(maintain_order=True)
     )
     if len(several):
-        reporter.note(f"{len(several):,} labels have several titles in the table of titles, such as '{several[0]}': the first counts")
+        reporter.note(
+            f"{len(several):,} labels have several titles in the table of titles, such as '{several[0]}': the first counts"
+        )
     return rows.unique("label", keep="first", maintain_order=True)
 
 
@@ -74,18 +96,28 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
     titled = len(labels) - len(missing)
     if titled >= _ENOUGH * len(labels) or titles["title"].is_null().all():
         return
-    foreign = titles.filter(pl.col("title").is_not_null()).join(labels, on="label", how="anti")["label"]
+    foreign = titles.filter(pl.col("title").is_not_null()).join(labels, on="label", how="anti")[
+        "label"
+    ]
     near = get_close_matches(missing[0], foreign.head(_LOOKED_AT), n=1) or foreign.head(1).to_list()
     examples = f"corpus '{missing[0]}'" + "".join(f", table '{label}'" for label in near)
-    found = f"only {titled:,} of the {len(labels):,} labels of train have a title" if titled else "no label of train has a title"
-    reporter.warn(f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)")
+    found = (
+        f"only {titled:,} of the {len(labels):,} labels of train have a title"
+        if titled
+        else "no label of train has a title"
+    )
+    reporter.warn(
+        f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)"
+    )
 
 
 _OWN = "_of_dataset"
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*.([\w.-]+)")
 
 
-def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+def read_vocabulary(
+    path: Path, purpose: Purpose | None = None, encoding: str | None = None
+) -> tuple[pl.DataFrame, list[str]]:
     """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised.
 
     Args:
@@ -95,9 +127,17 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
     purpose, where = purpose or Purpose(), str(path)
     content = read_bytes(path, VOCABULARIES_READ)
     declared = _DECLARED.match(content[:200])
-    encoding = find_fallback(content, declared[1].decode() if declared and declared[1].lower() != b"utf-8" else encoding)
-    text = "" if content.startswith(PARQUET) else decode_text(content, encoding, "the vocabulary", where)
-    lines = read_uri_lines(text) or (None if has_header(text) else read_icd_titles(text, purpose.used))
+    encoding = find_fallback(
+        content, declared[1].decode() if declared and declared[1].lower() != b"utf-8" else encoding
+    )
+    text = (
+        ""
+        if content.startswith(PARQUET)
+        else decode_text(content, encoding, "the vocabulary", where)
+    )
+    lines = read_uri_lines(text) or (
+        None if has_header(text) else read_icd_titles(text, purpose.used)
+    )
     if lines is not None:
         table, remarks = lines
     elif (terms := read_obo(text)) is not None:
@@ -110,7 +150,10 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
         table, remarks = read_vocabulary_table(path, text, purpose, encoding)
     table = tidy_labels(table)
     if table.is_empty():
-        expected, todo = VOCABULARIES_READ, "name another file; concepts of RDF need a prefLabel or an rdfs:label"
+        expected, todo = (
+            VOCABULARIES_READ,
+            "name another file; concepts of RDF need a prefLabel or an rdfs:label",
+        )
         raise DataError("the vocabulary holds no labels", where=where, expected=expected, todo=todo)
     table, repeated = _merge_rows(table)
     untitled = int(table["title"].is_null().sum())
@@ -124,17 +167,29 @@ def _merge_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     if repeated.is_empty():
         return table, []
     first = ("title", "description", "notation")
-    listed = {name: pl.col(name).list.explode().drop_nulls().unique(maintain_order=True) for name in LISTED_FIELDS}
+    listed = {
+        name: pl.col(name).list.explode().drop_nulls().unique(maintain_order=True)
+        for name in LISTED_FIELDS
+    }
     further = pl.col("title").drop_nulls().unique(maintain_order=True).slice(1).alias("further")
     merged = table.group_by("label", maintain_order=True).agg(
-        *(pl.col(name).drop_nulls().first() for name in first), pl.col("deprecated").all(), further, **listed
+        *(pl.col(name).drop_nulls().first() for name in first),
+        pl.col("deprecated").all(),
+        further,
+        **listed,
     )
     several = merged.filter(pl.col("further").list.len() > 0)
     remarks = []
     if several.height:
-        label, title, others = several.row(0, named=True)["label"], several["title"][0], several["further"][0]
+        label, title, others = (
+            several.row(0, named=True)["label"],
+            several["title"][0],
+            several["further"][0],
+        )
         other = f"others ('{others[0]}') are other names"
-        remarks = [f"{several.height:,} labels have several titles, such as '{label}': the first ('{title}') counts, {other}"]
+        remarks = [
+            f"{several.height:,} labels have several titles, such as '{label}': the first ('{title}') counts, {other}"
+        ]
     names = pl.concat_list("further", "alternatives").list.unique(maintain_order=True)
     return merged.with_columns(alternatives=names).select(*VOCABULARY_SCHEMA), remarks
 
@@ -146,28 +201,48 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     spelling of the documents.
     """
     used = find_used_labels(dataset)
-    table, remarks = read_respelled(Path(str(data.vocabulary)), _describe(dataset, used, data.vocabulary_language), data.encoding)
+    table, remarks = read_respelled(
+        Path(str(data.vocabulary)),
+        _describe(dataset, used, data.vocabulary_language),
+        data.encoding,
+    )
     found = table.join(used.to_frame("label"), on="label", how="semi")
-    remarks += [f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}"]
+    remarks += [
+        f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}"
+    ]
     outdated = found.filter(pl.col("deprecated"))
     if outdated.height:
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
         successor = f", replaced by {', '.join(instead)}" if instead else ""
-        remarks.append(f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}")
+        remarks.append(
+            f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}"
+        )
     silent = SilentReporter()
     own = read_titles(dataset, silent)
     return _complete(table, own).lazy(), [*remarks, *silent.notes]
 
 
-def read_respelled(path: Path, purpose: Purpose, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+def read_respelled(
+    path: Path, purpose: Purpose, encoding: str | None = None
+) -> tuple[pl.DataFrame, list[str]]:
     """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used; parents and successors, too."""
     table, remarks = read_vocabulary(path, purpose, encoding)
     aligned, said = align(table, purpose.used)
-    replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique("written", keep="first", maintain_order=True)
-    kept = table.join(replaced, left_on="label", right_on="written", how="anti", maintain_order="left")
+    replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique(
+        "written", keep="first", maintain_order=True
+    )
+    kept = table.join(
+        replaced, left_on="label", right_on="written", how="anti", maintain_order="left"
+    )
     spelling = dict(replaced.select("written", "label").iter_rows())
-    named = (pl.col(name).list.eval(pl.element().replace(spelling)) for name in ("parents", "replaced_by"))
-    return pl.concat([aligned.select(*VOCABULARY_SCHEMA), kept]).with_columns(named), [*remarks, *said]
+    named = (
+        pl.col(name).list.eval(pl.element().replace(spelling))
+        for name in ("parents", "replaced_by")
+    )
+    return pl.concat([aligned.select(*VOCABULARY_SCHEMA), kept]).with_columns(named), [
+        *remarks,
+        *said,
+    ]
 
 
 def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
@@ -177,11 +252,16 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
         return dataset
     purpose = _describe(dataset, used["name"], data.vocabulary_language)
     table, _ = read_vocabulary(Path(file), purpose, data.encoding)
-    titles = used.join(table, left_on="name", right_on="label", how="anti").with_columns(key=_lower(pl.col("name")))
+    titles = used.join(table, left_on="name", right_on="label", how="anti").with_columns(
+        key=_lower(pl.col("name"))
+    )
     ids = table.with_columns(key=_lower(pl.col("title"))).filter(pl.col("key").is_unique())
     found = dict(titles.join(ids, on="key", how="inner").select("name", "label").iter_rows())
     labels = pl.col("labels").list.eval(pl.element().replace(found))
-    parts = {name: [part.with_columns(labels) for part in parts_of(dataset, name)] for name in dataset.splits}
+    parts = {
+        name: [part.with_columns(labels) for part in parts_of(dataset, name)]
+        for name in dataset.splits
+    }
     remark = f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, and have its ids"
     return with_parts(replace(dataset, remarks=[*dataset.remarks, remark]), parts)
 
@@ -211,8 +291,18 @@ _WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
     ("by leaving aside http, https and final slashes", "label", _without_scheme, True),
     ("as notations", "notation", bare_key, True),
     ("by the last part of an address", "label", last_part, False),
-    ("by leaving aside a prefix", "label", lambda c: c.str.strip_chars(" <>/#)").str.to_lowercase().str.extract(r"([^/#:)]+)$"), False),
-    ("by leaving aside leading zeros", "label", lambda c: c.str.to_lowercase().str.strip_chars_start("0"), False),
+    (
+        "by leaving aside a prefix",
+        "label",
+        lambda c: c.str.strip_chars(" <>/#)").str.to_lowercase().str.extract(r"([^/#:)]+)$"),
+        False,
+    ),
+    (
+        "by leaving aside leading zeros",
+        "label",
+        lambda c: c.str.to_lowercase().str.strip_chars_start("0"),
+        False,
+    ),
     ("by their titles", "title", _lower, False),
 )
 _SURE = 0.5  # share of the labels that are not found yet, from which a way of writing that is in doubt is believed
@@ -224,17 +314,32 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
     The column `written` has the spelling of the table. Only what fits one label of the table counts.
     """
     given = pl.DataFrame({"label": used}, schema={"label": pl.String})
-    missing, unused = given.join(table, on="label", how="anti"), table.join(given, on="label", how="anti")
+    missing, unused = (
+        given.join(table, on="label", how="anti"),
+        table.join(given, on="label", how="anti"),
+    )
     parts, remarks = [], []
     for how, column, key, sure in _WRITTEN:
-        keyed = (table if sure else unused).with_columns(key=key(pl.col(column))).filter(pl.col("key") != "").rename({"label": "written"})
-        hits = missing.with_columns(key=key(pl.col("label"))).join(keyed, on="key", how="inner", maintain_order="left")
-        several, found = hits.filter(pl.col("label").is_duplicated()), hits.filter(pl.col("label").is_unique())
+        keyed = (
+            (table if sure else unused)
+            .with_columns(key=key(pl.col(column)))
+            .filter(pl.col("key") != "")
+            .rename({"label": "written"})
+        )
+        hits = missing.with_columns(key=key(pl.col("label"))).join(
+            keyed, on="key", how="inner", maintain_order="left"
+        )
+        several, found = (
+            hits.filter(pl.col("label").is_duplicated()),
+            hits.filter(pl.col("label").is_unique()),
+        )
         if sure and several.height:
             missing = missing.join(several, on="label", how="anti")
             label, first, second = several["label"][0], *several["written"][:2]
             count = several["label"].n_unique()
-            remarks.append(f"{count:,} labels of the documents fit several of the vocabulary, such as '{label}' ('{first}', '{second}')")
+            remarks.append(
+                f"{count:,} labels of the documents fit several of the vocabulary, such as '{label}' ('{first}', '{second}')"
+            )
         if found.is_empty():
             continue
         example = f"such as '{found['label'][0]}' ('{found['written'][0]}' in the vocabulary)"
@@ -243,17 +348,29 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
             missing = missing.join(found, on="label", how="anti")
             remarks.append(f"{found.height:,} labels of the documents were found {how}, {example}")
         else:
-            remarks.append(f"{found.height:,} labels of the documents would be found {how}, {example}: too few to rely on")
-    return pl.concat([table.clear().with_columns(written=pl.lit(None, dtype=pl.String)), *parts]), remarks
+            remarks.append(
+                f"{found.height:,} labels of the documents would be found {how}, {example}: too few to rely on"
+            )
+    return pl.concat(
+        [table.clear().with_columns(written=pl.lit(None, dtype=pl.String)), *parts]
+    ), remarks
 
 
 def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
     """The vocabulary, with what the dataset's own table says where it says nothing: empty cells and empty lists are gaps."""
-    joined = table.join(own, on="label", how="full", coalesce=True, maintain_order="left_right", suffix=_OWN)
+    joined = table.join(
+        own, on="label", how="full", coalesce=True, maintain_order="left_right", suffix=_OWN
+    )
     empty = pl.lit([], dtype=pl.List(pl.String))
     filled: list[pl.Expr] = []
     for name in own.columns[1:]:
-        given = pl.col(name) if name not in LISTED_FIELDS else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
+        given = (
+            pl.col(name)
+            if name not in LISTED_FIELDS
+            else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
+        )
         found = pl.coalesce(given, f"{name}{_OWN}")
         filled.append((found.fill_null(empty) if name in LISTED_FIELDS else found).alias(name))
-    return joined.select("label", *filled, pl.col("replaced_by").fill_null(empty)).with_columns(pl.col("deprecated").fill_null(False))
+    return joined.select("label", *filled, pl.col("replaced_by").fill_null(empty)).with_columns(
+        pl.col("deprecated").fill_null(False)
+    )

@@ -21,7 +21,9 @@ FEW_FORMS = ("en", "es")
 FEW_IN_CORPUS = 0.05  # share of the documents below which a language is not one of the corpus
 RECOGNISED = 0.2  # share of the documents whose language must be recognised; else several short ones are looked at together
 BUNCH = 40  # short documents
-MOST_FORMS = 1 << 20  # that an analyser remembers, since all are written down when a corpus was read: about 250 MB
+MOST_FORMS = (
+    1 << 20
+)  # that an analyser remembers, since all are written down when a corpus was read: about 250 MB
 
 
 class WordAnalyser:
@@ -32,15 +34,23 @@ class WordAnalyser:
     def __init__(self, record: AnalyserRecord) -> None:
         self.hash, self._rule = record.hash, record.words
         self._reduced = {
-            language: None if name == NO_ANALYSER else _Reduced(name, _load(installed().find(AnalyserSpec, name), language))
+            language: None
+            if name == NO_ANALYSER
+            else _Reduced(name, _load(installed().find(AnalyserSpec, name), language))
             for language, name in record.methods.items()
         }
         self._main = next(iter(self._reduced.values()), None)
-        self._several = len(self._reduced) > 1 and any(reduced is not None for reduced in self._reduced.values())
+        self._several = len(self._reduced) > 1 and any(
+            reduced is not None for reduced in self._reduced.values()
+        )
 
     def spell(self, text: str) -> list[str]:
         """The words of a text, reduced, in order, with repeats."""
-        reduced = self._reduced.get(find_language(text) or "", self._main) if self._several else self._main
+        reduced = (
+            self._reduced.get(find_language(text) or "", self._main)
+            if self._several
+            else self._main
+        )
         spelt = spell(text, self._rule)
         return spelt if reduced is None else list(map(reduced.__getitem__, spelt))
 
@@ -50,7 +60,11 @@ class WordAnalyser:
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Each reduced word so far with each of its forms."""
-        met = {(word, form): None for reduced in self._reduced.values() for form, word in (reduced or {}).items()}
+        met = {
+            (word, form): None
+            for reduced in self._reduced.values()
+            for form, word in (reduced or {}).items()
+        }
         return iter(met)
 
 
@@ -75,7 +89,9 @@ class _Reduced(dict[str, str]):
         return word
 
 
-def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter, rule: WordRule = "letters") -> AnalyserRecord:
+def choose_analyser(
+    asked: str, texts: Sequence[str], reporter: Reporter, rule: WordRule = "letters"
+) -> AnalyserRecord:
     """How the words of a corpus are counted."""
     if asked == NO_ANALYSER or rule == "names":
         return AnalyserRecord(words=rule)
@@ -87,10 +103,17 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter, rule: 
     else:
         shares = find_main_languages(texts)
     chosen = {
-        code: None if asked == AUTO and code in FEW_FORMS else next((spec for spec in specs if _knows(spec, code)), None) for code in shares
+        code: None
+        if asked == AUTO and code in FEW_FORMS
+        else next((spec for spec in specs if _knows(spec, code)), None)
+        for code in shares
     }
     _report(asked, shares, chosen, reporter)
-    packages = dict.fromkeys(name for spec in chosen.values() if spec is not None and (name := _package(spec)) is not None)
+    packages = dict.fromkeys(
+        name
+        for spec in chosen.values()
+        if spec is not None and (name := _package(spec)) is not None
+    )
     return AnalyserRecord(
         words=rule,
         asked=asked,
@@ -103,28 +126,48 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter, rule: 
 def _package(spec: AnalyserSpec) -> str | None:
     """The package whose version is recorded; by default the distribution that registered the analyser."""
     owner = installed().owner(AnalyserSpec, spec.name)
-    return spec.package or (owner.distribution if owner is not None and owner.version != "?" else None)
+    return spec.package or (
+        owner.distribution if owner is not None and owner.version != "?" else None
+    )
 
 
 def find_other_packages(record: AnalyserRecord) -> list[str]:
     """The packages that reduce words and now have another version than when the corpus was prepared."""
     now = {name: version(name) for name in record.packages}
-    return [f"{name} {then}, now {now[name]}" for name, then in record.packages.items() if now[name] != then]
+    return [
+        f"{name} {then}, now {now[name]}"
+        for name, then in record.packages.items()
+        if now[name] != then
+    ]
 
 
-def _report(asked: str, shares: Mapping[str, float], chosen: Mapping[str, AnalyserSpec | None], reporter: Reporter) -> None:
+def _report(
+    asked: str,
+    shares: Mapping[str, float],
+    chosen: Mapping[str, AnalyserSpec | None],
+    reporter: Reporter,
+) -> None:
     counted = [
-        f"{'as they stand' if spec is None else spec.phrase} in {name_language(code)} ({shares[code]:.0%})" for code, spec in chosen.items()
+        f"{'as they stand' if spec is None else spec.phrase} in {name_language(code)} ({shares[code]:.0%})"
+        for code, spec in chosen.items()
     ]
     if counted:
-        reporter.note(f"words are counted {', '.join(counted)}: languages by share of the documents, found by content (--analyser)")
+        reporter.note(
+            f"words are counted {', '.join(counted)}: languages by share of the documents, found by content (--analyser)"
+        )
     elif asked == AUTO:
-        reporter.note("words are counted as they stand: the language of the documents is not recognised (--analyser)")
+        reporter.note(
+            "words are counted as they stand: the language of the documents is not recognised (--analyser)"
+        )
     else:
-        reporter.warn(f"words are counted as they stand, not as {asked}: the language of the documents is not recognised")
+        reporter.warn(
+            f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"
+        )
     lacking = [name_language(code) for code, spec in chosen.items() if spec is None]
     if asked != AUTO and lacking:
-        reporter.warn(f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as they stand there")
+        reporter.warn(
+            f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as they stand there"
+        )
 
 
 def find_main_languages(texts: Sequence[str]) -> dict[str, float]:
@@ -137,7 +180,9 @@ def find_main_languages(texts: Sequence[str]) -> dict[str, float]:
         rows = iter(texts)
         bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
         shares = share_languages(list(islice(bunches, TEXTS_RECOGNISED)))
-    return {code: share for code, share in shares.items() if code is not None and share >= FEW_IN_CORPUS}
+    return {
+        code: share for code, share in shares.items() if code is not None and share >= FEW_IN_CORPUS
+    }
 
 
 def _knows(spec: AnalyserSpec, language: str) -> bool:

@@ -33,16 +33,25 @@ UNSPACED_SCRIPTS = (
     "\U00020000-\U000323af"  # CJK extensions B to H
 )
 _JOINERS = "\u200c\u200d"  # they shape letters within a word (Persian, Indic scripts) and do not separate words
-_LETTER, _CHARACTER, _MARK = rf"[\p{{L}}--[{UNSPACED_SCRIPTS}]]", rf"[\p{{L}}&&[{UNSPACED_SCRIPTS}]]", rf"[\p{{M}}{_JOINERS}]"
+_LETTER, _CHARACTER, _MARK = (
+    rf"[\p{{L}}--[{UNSPACED_SCRIPTS}]]",
+    rf"[\p{{L}}&&[{UNSPACED_SCRIPTS}]]",
+    rf"[\p{{M}}{_JOINERS}]",
+)
 _INNER = rf"[{_LETTER}{_MARK}]"
 _LATIN_LETTERS = "A-Za-z\\xaa\\xb5\\xba\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u024f"
 # Most texts hold Latin letters without loose marks, and punctuation: there the standard library finds the same words, and much faster.
 _LATIN_TEXT = re.compile("[\\x00-\\u024f\\u2010-\\u205e\\u20ac]*")
-_IS_LATIN = np.array([re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for code in range(0x251)])  # the last: all signs beyond
+_IS_LATIN = np.array(
+    [re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for code in range(0x251)]
+)  # the last: all signs beyond
 _UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+|\p{{Nd}}++", regex.VERSION1)
 MOST_DIGITS = 4
 """Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
-REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 64  # distinct chunks of text that are remembered at once, and their characters: about 50 MB
+REMEMBERED, LONGEST_REMEMBERED = (
+    1 << 17,
+    64,
+)  # distinct chunks of text that are remembered at once, and their characters: about 50 MB
 
 DEFAULT_RULE: WordRule = "mixed"
 """Of corpora whose words nobody asked for in another way."""
@@ -61,7 +70,10 @@ def _chunk(letters: str, more: str, digit: str, gap: str, joint: str) -> str:
     return rf"[{letters}{digit}]{either}*+{tail}|(?<!{either}|\.)\.[{letters}]{inner}{either}*+"
 
 
-_GAP, _JOINT = "\\x20\\xa0\\u202f", "\\-\\u2010\\u2011\\u2013"  # between a word and its number: blanks on one line; hyphens
+_GAP, _JOINT = (
+    "\\x20\\xa0\\u202f",
+    "\\-\\u2010\\u2011\\u2013",
+)  # between a word and its number: blanks on one line; hyphens
 _UNSPACED_RUN = rf"(?:{_CHARACTER}{_MARK}*+)++"
 _NUMBERED_RUN = rf"(?:\p{{Nd}}{{1,2}}+(?={_CHARACTER}))?+(?:{_CHARACTER}{_MARK}*+(?:\p{{Nd}}{{1,2}}+(?!\p{{Nd}}))?+)++"
 _RULES = {
@@ -73,14 +85,17 @@ _RULES = {
     "mixed": (
         re.compile(_chunk("a-z", "", "0-9", "\\x20", "\\-")),
         re.compile(_chunk(_LATIN_LETTERS, "", "0-9", _GAP, _JOINT)),
-        regex.compile(rf"{_NUMBERED_RUN}|" + _chunk(_LETTER, _MARK, r"\p{Nd}", _GAP, _JOINT), regex.VERSION1),
+        regex.compile(
+            rf"{_NUMBERED_RUN}|" + _chunk(_LETTER, _MARK, r"\p{Nd}", _GAP, _JOINT), regex.VERSION1
+        ),
     ),
 }  # for ASCII in lower case, for Latin letters, for all
 _NAME = re.compile(r"\S+")
 _UNSPACED_CHARACTER = regex.compile(_CHARACTER, regex.VERSION1)
 _RUN_OF_LETTERS = regex.compile(rf"{_LETTER}{_INNER}*+", regex.VERSION1)
 _PARTS = regex.compile(
-    rf"(\.?[{_LETTER}{_MARK}\p{{Nd}}]++)(\+\+|\#)?+(?:(?:[.:]?[{_GAP}]|([.,:/{_JOINT}]))(\p{{Nd}}++)(.*+))?+", regex.VERSION1
+    rf"(\.?[{_LETTER}{_MARK}\p{{Nd}}]++)(\+\+|\#)?+(?:(?:[.:]?[{_GAP}]|([.,:/{_JOINT}]))(\p{{Nd}}++)(.*+))?+",
+    regex.VERSION1,
 )
 _VERSION = regex.compile(r"(?:\.\p{Nd}{1,2}+)?")
 _HEAD = regex.compile(rf"({_LETTER}{_INNER}*+)(\p{{Nd}}[\p{{Nd}}.]*+)?", regex.VERSION1)
@@ -112,7 +127,9 @@ def words(text: str, rule: WordRule = "letters") -> list[Piece]:
         if len(spelt) == 1:
             found.append((spelt[0], start, end))
         elif spelt:
-            found += [(word, start + first, start + last) for word, first, last in _cut_chunk(chunk)]
+            found += [
+                (word, start + first, start + last) for word, first, last in _cut_chunk(chunk)
+            ]
     return found
 
 
@@ -121,14 +138,22 @@ def spell(text: str, rule: WordRule = "letters") -> list[str]:
     if rule == "names":
         return [normalise_word(name) for name in text.split()]
     ascii_text = text.isascii()
-    chunks = _RULES[rule][0 if ascii_text else 1 if _LATIN_TEXT.fullmatch(text) else 2].findall(text.lower() if ascii_text else text)
-    return chunks if ascii_text and rule == "letters" else list(chain.from_iterable(map(_SPELT.__getitem__, chunks)))
+    chunks = _RULES[rule][0 if ascii_text else 1 if _LATIN_TEXT.fullmatch(text) else 2].findall(
+        text.lower() if ascii_text else text
+    )
+    return (
+        chunks
+        if ascii_text and rule == "letters"
+        else list(chain.from_iterable(map(_SPELT.__getitem__, chunks)))
+    )
 
 
 def find_borders(text: str, rule: WordRule = "letters") -> npt.NDArray[np.int32]:
     """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive. Starts ascend; words may overlap."""
     if rule != "letters" or not _LATIN_TEXT.fullmatch(text):
-        return np.array([(start, end) for _, start, end in words(text, rule)], dtype=np.int32).reshape(-1, 2)
+        return np.array(
+            [(start, end) for _, start, end in words(text, rule)], dtype=np.int32
+        ).reshape(-1, 2)
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     letters = np.concatenate([[False], _IS_LATIN[np.minimum(codes, len(_IS_LATIN) - 1)], [False]])
     return np.flatnonzero(letters[1:] != letters[:-1]).astype(np.int32).reshape(-1, 2)
@@ -149,7 +174,11 @@ def _cut_chunk(chunk: str) -> list[Piece]:
     head, sign, joint, number, rest = match.groups("")
     letters = [(normalise_word(run[0]), *run.span()) for run in _RUN_OF_LETTERS.finditer(head)]
     if not letters:
-        return [(_western(chunk), 0, len(chunk))] if len(chunk) <= MOST_DIGITS and chunk.isdecimal() else []
+        return (
+            [(_western(chunk), 0, len(chunk))]
+            if len(chunk) <= MOST_DIGITS and chunk.isdecimal()
+            else []
+        )
     found, behind = [], "" if not head[-1].isdecimal() else joint
     if 0 < len(number) <= 2 and behind in ("", ".") and _VERSION.fullmatch(rest):
         found.append((_western(head + behind + number + rest), 0, len(chunk)))
@@ -182,7 +211,9 @@ def normalise_word(word: str) -> str:
 def _western(word: str) -> str:
     """The same with digits from 0 to 9, whatever script they are in."""
     word = normalise_word(word)
-    return word if word.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+    return (
+        word if word.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+    )
 
 
 class _Spelt(dict[str, tuple[str, ...]]):
@@ -218,7 +249,11 @@ def number_words(texts: Iterable[Iterable[str]]) -> Documents:
     for words in texts:
         parts.extend(numbers.take(words))
         ends.append(len(parts))
-    return Documents(vocabulary=tuple(numbers), numbers=np.array(parts, dtype=np.int32), ends=np.array(ends, dtype=np.int64))
+    return Documents(
+        vocabulary=tuple(numbers),
+        numbers=np.array(parts, dtype=np.int32),
+        ends=np.array(ends, dtype=np.int64),
+    )
 
 
 def join_documents(parts: Sequence[Documents]) -> Documents:
@@ -226,16 +261,24 @@ def join_documents(parts: Sequence[Documents]) -> Documents:
     if len(parts) == 1:
         return parts[0]
     columns = WordNumbers()
-    numbers = [np.array(columns.take(part.vocabulary), dtype=np.int32)[part.numbers] for part in parts]
+    numbers = [
+        np.array(columns.take(part.vocabulary), dtype=np.int32)[part.numbers] for part in parts
+    ]
     ends = np.cumsum(np.concatenate([[0], *(np.diff(part.ends) for part in parts)]), dtype=np.int64)
-    return Documents(vocabulary=tuple(columns), numbers=np.concatenate([np.zeros(0, dtype=np.int32), *numbers]), ends=ends)
+    return Documents(
+        vocabulary=tuple(columns),
+        numbers=np.concatenate([np.zeros(0, dtype=np.int32), *numbers]),
+        ends=ends,
+    )
 
 
 def drop_unused(documents: Documents) -> Documents:
     """The same documents with a vocabulary of their own words alone."""
     used = np.bincount(documents.numbers, minlength=len(documents.vocabulary)) > 0
     numbers = (np.cumsum(used, dtype=np.int32) - 1)[documents.numbers]
-    return Documents(vocabulary=tuple(compress(documents.vocabulary, used)), numbers=numbers, ends=documents.ends)
+    return Documents(
+        vocabulary=tuple(compress(documents.vocabulary, used)), numbers=numbers, ends=documents.ends
+    )
 
 
 def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
@@ -248,22 +291,35 @@ def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width
     numbers = column_of[documents.numbers]
     known = np.flatnonzero(numbers >= 0)
     owners = np.repeat(np.arange(len(documents)), np.diff(documents.ends))
-    keys, firsts, counts = np.unique(owners[known] * width + numbers[known], return_index=True, return_counts=True)
+    keys, firsts, counts = np.unique(
+        owners[known] * width + numbers[known], return_index=True, return_counts=True
+    )
     order = np.argsort(firsts)
     ends = np.searchsorted(keys, np.arange(len(documents) + 1) * width)
-    return csr_array((counts[order].astype(np.float64), keys[order] % max(1, width), ends), shape=(len(documents), width))
+    return csr_array(
+        (counts[order].astype(np.float64), keys[order] % max(1, width), ends),
+        shape=(len(documents), width),
+    )
 
 
 def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[np.int64]:
     """The column that another vocabulary has for each word of the documents [W]; −1: it has none."""
-    return np.fromiter((columns.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
+    return np.fromiter(
+        (columns.get(word, -1) for word in documents.vocabulary),
+        dtype=np.int64,
+        count=len(documents.vocabulary),
+    )
 
 
-def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
+def choose_columns(
+    matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int
+) -> csr_array:
     """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R, width], columns of a row ascend."""
     places = np.append(columns, -1).astype(np.int32)[matrix.indices]
     known = places >= 0
     ends = np.append(0, np.cumsum(known, dtype=matrix.indptr.dtype))[matrix.indptr]
-    moved = csr_array((matrix.data[known], places[known], short_ends(ends)), shape=(matrix.shape[0], width))
+    moved = csr_array(
+        (matrix.data[known], places[known], short_ends(ends)), shape=(matrix.shape[0], width)
+    )
     moved.sort_indices()
     return moved

@@ -36,7 +36,9 @@ class Predictions:
     unknown: int  # how many predicted labels the corpus has nowhere
 
 
-def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED) -> Predictions:
+def read_predictions(
+    path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED
+) -> Predictions:
     """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
 
     Neither the order of documents and labels nor blanks around labels matter. Our predictions are read by label index if they have the
@@ -51,12 +53,20 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
         foreign = read_foreign(path, gold, numbering)
         frame, pairs_alone = foreign.frame, foreign.pairs
         if reporter is not None and foreign.form is not None:
-            numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
+            numbers = (
+                f"; numbers of labels by a list of {len(numbering.labels)}"
+                if numbering.labels
+                else ""
+            )
             reporter.note(f"{path} is read as {foreign.form}: {len(frame)} documents{numbers}")
             for remark in foreign.remarks:
                 reporter.note(f"{path}: {remark}")
     _check_documents(frame["doc_id"], gold, path, pairs=pairs_alone, reporter=reporter)
-    documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row").cast({"row": pl.Int64})
+    documents = (
+        pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String})
+        .with_row_index("row")
+        .cast({"row": pl.Int64})
+    )
     pairs = _list_pairs(frame, path).join(documents, on="doc_id", maintain_order="left")
     if indexed is None:
         pairs = _number_labels(pairs, gold, path)
@@ -64,23 +74,34 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
         _judge_scores(pairs, path, reporter)
     pairs = _remove_pairs(pairs, gold, numbering, path)
     columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
-    top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
+    top, scores = _rank(
+        pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids)
+    )
     return Predictions(top=top, scores=scores, unknown=int((columns == -1).sum()))
 
 
-def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
+def _remove_pairs(
+    pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path
+) -> pl.DataFrame:
     """Leave out the pairs that the corpus excludes, and those that the user excludes by row and number of the label."""
     if not numbering.removed and not len(gold.excluded):
         return pairs
     columns = {label: column for column, label in enumerate(gold.labels)}
-    named = [(row, columns.get(numbering.name(label, str(path)))) for row, label in sorted(numbering.removed)]
+    named = [
+        (row, columns.get(numbering.name(label, str(path))))
+        for row, label in sorted(numbering.removed)
+    ]
     named += map(tuple, gold.excluded.tolist())
-    removed = pl.DataFrame(named, schema={"row": pl.Int64, "label": pl.Int64}, orient="row").drop_nulls()
+    removed = pl.DataFrame(
+        named, schema={"row": pl.Int64, "label": pl.Int64}, orient="row"
+    ).drop_nulls()
     kept = pairs.with_columns(pl.col("label").cast(pl.Int64))
     return kept.join(removed, on=["row", "label"], how="anti", maintain_order="left")
 
 
-def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:
+def _rank(
+    rows: Integers, columns: Integers, scores: Floats, documents: int
+) -> tuple[Integers, Floats]:
     """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
     last = np.where(columns == -1, np.iinfo(np.int64).max, columns)
     falling = (scores[1:] < scores[:-1]) | ((scores[1:] == scores[:-1]) & (last[1:] >= last[:-1]))
@@ -112,7 +133,9 @@ def build_input(
             todo="choose another split with --split",
         )
     kept = np.flatnonzero(keep_documents(gold, convention))
-    if isinstance(threshold, np.ndarray):  # with thresholds per label, labels unseen in train are never assigned
+    if isinstance(
+        threshold, np.ndarray
+    ):  # with thresholds per label, labels unseen in train are never assigned
         threshold = np.append(threshold, np.full(len(gold.labels) - threshold.size, np.inf))
     return MetricInput(
         top=predictions.top[kept],
@@ -132,42 +155,71 @@ def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
     return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
 
 
-def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool, reporter: Reporter | None) -> None:
+def _check_documents(
+    doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool, reporter: Reporter | None
+) -> None:
     """Refuse documents that are missing, foreign or repeated; where `pairs` is set, a document without a row has no predictions."""
     wanted, predicted = set(gold.doc_ids), set(doc_ids)
     repeated = sorted(doc_ids.filter(doc_ids.is_duplicated()).unique().drop_nulls().to_list())
-    missing, extra = [d for d in gold.doc_ids if d not in predicted], [str(d) for d in doc_ids if d not in wanted]
+    missing, extra = (
+        [d for d in gold.doc_ids if d not in predicted],
+        [str(d) for d in doc_ids if d not in wanted],
+    )
     expected = f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing applies)"
     if pairs:
         expected = f"ids of its {len(gold.doc_ids)} documents"
     todo = "predict exactly that split, or choose another one with --split"
     if extra and missing and (cause := find_mismatch(extra, missing)) is not None:
-        expected, todo = f"{expected}; {cause}", "write the ids as the corpus has them (in pandas, read them with dtype=str)"
+        expected, todo = (
+            f"{expected}; {cause}",
+            "write the ids as the corpus has them (in pandas, read them with dtype=str)",
+        )
     elif extra:
         rows = all(one.isdecimal() and int(one[:9]) <= len(gold.doc_ids) for one in extra)
-        expected += f", such as {', '.join(gold.doc_ids[:EXAMPLES])}" + ("; these are perhaps numbers of rows" if rows else "")
+        expected += f", such as {', '.join(gold.doc_ids[:EXAMPLES])}" + (
+            "; these are perhaps numbers of rows" if rows else ""
+        )
     lacking = [] if pairs and len(missing) < len(gold.doc_ids) else missing
     for documents, what in (
         (repeated, "predicted more than once"),
-        (lacking if not (extra and pairs) else [], f"of the {gold.split} split without predictions"),
+        (
+            lacking if not (extra and pairs) else [],
+            f"of the {gold.split} split without predictions",
+        ),
         (extra, f"predicted that the {gold.split} split does not have"),
     ):
         if documents:
             raise DataError(
-                f"{len(documents)} documents {what}: {first_names(documents, EXAMPLES)}", where=str(path), expected=expected, todo=todo
+                f"{len(documents)} documents {what}: {first_names(documents, EXAMPLES)}",
+                where=str(path),
+                expected=expected,
+                todo=todo,
             )
     if missing and reporter is not None:
         say = reporter.warn if 2 * len(missing) >= len(gold.doc_ids) else reporter.note
-        say(f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they count as documents without predictions")
+        say(
+            f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they count as documents without predictions"
+        )
 
 
 def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     """One row per predicted label: doc_id, label (name or index), score."""
-    labels, scores = pl.col("labels").list.len().fill_null(0), pl.col("scores").list.len().fill_null(0)
+    labels, scores = (
+        pl.col("labels").list.len().fill_null(0),
+        pl.col("scores").list.len().fill_null(0),
+    )
     uneven = frame.filter(labels != scores)
     if len(uneven):
-        raise misread("labels and scores differ in number", f"{path}, document {uneven['doc_id'][0]}", "one score for each label")
-    pairs = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
+        raise misread(
+            "labels and scores differ in number",
+            f"{path}, document {uneven['doc_id'][0]}",
+            "one score for each label",
+        )
+    pairs = (
+        frame.filter(labels > 0)
+        .explode("labels", "scores")
+        .rename({"labels": "label", "scores": "score"})
+    )
     bad = pairs.filter(~pl.col("score").is_finite().fill_null(False) | pl.col("label").is_null())
     if len(bad):
         raise misread(
@@ -227,7 +279,9 @@ def _judge_scores(pairs: pl.DataFrame, path: Path, reporter: Reporter | None) ->
     if reporter is None:
         return
     if not len(pairs):
-        reporter.warn(f"{path} holds no predictions: every document has an empty list, so no label is right")
+        reporter.warn(
+            f"{path} holds no predictions: every document has an empty list, so no label is right"
+        )
     elif pairs["score"].n_unique() == 1 and pairs["doc_id"].is_duplicated().any():
         reporter.warn(
             f"{path}: every score is {pairs['score'][0]:g}: equal scores are ordered by label, so metrics of ranks (P@k, R@k, nDCG@k) "

@@ -36,7 +36,10 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
         gold: csr [N, L] of 0/1.
         weights: of the documents in each resample, whole numbers below 4096 [R, N].
     """
-    blocks = [PackedWeights(weights[start : start + 2 * LANES]) for start in range(0, len(weights), 2 * LANES)]
+    blocks = [
+        PackedWeights(weights[start : start + 2 * LANES])
+        for start in range(0, len(weights), 2 * LANES)
+    ]
     documents = weights.sum(axis=1)
     total, defined = np.zeros(len(weights)), np.zeros(len(weights))
     for lost, with_label in _each_label(scores, gold, blocks):
@@ -47,14 +50,22 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     return np.divide(total, defined, out=np.full_like(total, np.nan), where=defined > 0)
 
 
-def _each_label(scores: AllScores, gold: csr_array, weights: Sequence[PackedWeights]) -> Iterator[tuple[Floats, Floats]]:
+def _each_label(
+    scores: AllScores, gold: csr_array, weights: Sequence[PackedWeights]
+) -> Iterator[tuple[Floats, Floats]]:
     """`lost_pairs` of every label that some documents have and others have not; a label in each thread."""
     by_label = csc_array(gold)
     positives = np.split(by_label.indices, by_label.indptr[1:-1])
-    width = max(1, scores.memory // (8 * max(1, scores.shape[0])))  # labels of a block: as it is read, and turned
+    width = max(
+        1, scores.memory // (8 * max(1, scores.shape[0]))
+    )  # labels of a block: as it is read, and turned
     for start in range(0, scores.shape[1], width):
         block = np.ascontiguousarray(scores.read(slice(None), slice(start, start + width)).T)
-        wanted = [(c, rows) for c, rows in zip(block, positives[start : start + width], strict=True) if 0 < len(rows) < len(c)]
+        wanted = [
+            (c, rows)
+            for c, rows in zip(block, positives[start : start + width], strict=True)
+            if 0 < len(rows) < len(c)
+        ]
         yield from each(lambda label: lost_pairs(label[0], label[1], weights), wanted)
 
 
@@ -67,7 +78,9 @@ class PackedWeights:
         packed = weights[:lanes].astype(np.float32)
         packed[: self.resamples - lanes] += 2**FIELD * weights[lanes:].astype(np.float32)
         self._table = torch.from_numpy(np.ascontiguousarray(packed.T))
-        self._run = (2**FIELD - 1) // max(1, int(weights.max(initial=0)))  # documents whose sum cannot overflow
+        self._run = (2**FIELD - 1) // max(
+            1, int(weights.max(initial=0))
+        )  # documents whose sum cannot overflow
 
     def of(self, documents: Integers) -> Sums:
         """Weights [n, r] of the given documents."""
@@ -76,7 +89,12 @@ class PackedWeights:
     def prefixes(self, documents: Integers, ends: Integers) -> Sums:
         """Weight of the first `ends[e]` of the given documents [E, r]."""
         cuts = np.unique(np.concatenate([ends, np.arange(0, len(documents), self._run)]))
-        runs = embedding_bag(torch.from_numpy(documents[: cuts[-1]]), self._table, torch.from_numpy(cuts[:-1]), mode="sum")
+        runs = embedding_bag(
+            torch.from_numpy(documents[: cuts[-1]]),
+            self._table,
+            torch.from_numpy(cuts[:-1]),
+            mode="sum",
+        )
         sums = np.zeros((len(cuts), self.resamples), dtype=np.int32)
         np.cumsum(self._unpack(runs), axis=0, out=sums[1:])
         return sums[np.searchsorted(cuts, ends)]
@@ -86,14 +104,20 @@ class PackedWeights:
         return np.hstack([both & (2**FIELD - 1), both >> FIELD])[:, : self.resamples]
 
 
-def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequence[PackedWeights]) -> tuple[Floats, Floats]:
+def lost_pairs(
+    scores: Scores, positives: npt.NDArray[np.integer], weights: Sequence[PackedWeights]
+) -> tuple[Floats, Floats]:
     """Weight of the pairs that positives lose to any document, itself included, ties counting half [R]; and of the positives [R].
 
     `weights`: of the documents in blocks of resamples.
     """
-    above = np.flatnonzero(scores >= scores[positives].min())  # the others are below every positive: they win no pair
+    above = np.flatnonzero(
+        scores >= scores[positives].min()
+    )  # the others are below every positive: they win no pair
     falling = above[np.argsort(-scores[above])]
-    ends = [np.searchsorted(-scores[falling], -scores[positives], side) for side in ("left", "right")]
+    ends = [
+        np.searchsorted(-scores[falling], -scores[positives], side) for side in ("left", "right")
+    ]
     lost, with_label = [], []
     for block in weights:
         of_positives = block.of(positives.astype(np.int64))
@@ -123,10 +147,14 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     ladder = _Ladder(gold_scores(scores, gold), gold.indptr[holders])
     of_holders = np.ascontiguousarray(weights[:, holders].T)
     won = np.zeros(len(weights))
-    for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + len(weights))):
+    for rows in _document_blocks(
+        scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + len(weights))
+    ):
         table = np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
         won += np.einsum("dr,rd->r", table @ of_holders, weights[:, rows])
-    area: Floats = np.divide(won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+    area: Floats = np.divide(
+        won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0
+    )
     return area
 
 
@@ -135,7 +163,9 @@ def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
     values = np.empty(gold.nnz, dtype=np.float32)
     for rows in _document_blocks(scores, scores.shape[1] * 4):
         pairs = slice(gold.indptr[rows.start], gold.indptr[rows.stop])
-        documents = np.repeat(np.arange(rows.stop - rows.start), np.diff(gold.indptr[rows.start : rows.stop + 1]))
+        documents = np.repeat(
+            np.arange(rows.stop - rows.start), np.diff(gold.indptr[rows.start : rows.stop + 1])
+        )
         values[pairs] = scores.read(rows, slice(None))[documents, gold.indices[pairs]]
     return values
 
@@ -146,12 +176,16 @@ class _Ladder:
     def __init__(self, positives: Scores, starts: npt.NDArray[np.integer]) -> None:
         self.steps, columns = np.unique(positives, return_inverse=True)
         ends = np.append(starts, len(positives))
-        self._steps_of = csr_array((np.ones(len(positives)), columns, ends), shape=(len(starts), len(self.steps)))
+        self._steps_of = csr_array(
+            (np.ones(len(positives)), columns, ends), shape=(len(starts), len(self.steps))
+        )
 
     def count_below(self, scores: Scores) -> Floats:
         """Twice the pairs that the positives of each document with gold win against the L pairs of one document; ties count half."""
         row = np.sort(scores)
-        above = np.searchsorted(self.steps, row)  # the first positive score that is not below the pair's
+        above = np.searchsorted(
+            self.steps, row
+        )  # the first positive score that is not below the pair's
         counts = np.diff(above, prepend=0, append=len(self.steps))
         below = np.repeat(np.arange(0.0, 2 * len(row) + 1, 2), counts)
         inside = above[: np.searchsorted(above, len(self.steps))]
@@ -163,4 +197,7 @@ class _Ladder:
 def _document_blocks(scores: AllScores, bytes_of_document: int) -> Iterator[slice]:
     """Slices over the documents that fit into half the memory."""
     step = max(1, scores.memory // (2 * bytes_of_document))
-    return (slice(start, min(start + step, scores.shape[0])) for start in range(0, scores.shape[0], step))
+    return (
+        slice(start, min(start + step, scores.shape[0]))
+        for start in range(0, scores.shape[0], step)
+    )

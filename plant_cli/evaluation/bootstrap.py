@@ -33,7 +33,9 @@ def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats
     with np.errstate(divide="ignore", invalid="ignore"):
         share = hits / trials
         middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-        reach = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+        reach = (
+            z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+        )
     return np.clip(middle - reach, 0.0, 1.0), np.clip(middle + reach, 0.0, 1.0)
 
 
@@ -50,9 +52,13 @@ class Sums:
         self._sparse = {key: c.T.tocsr() for key, c in distinct.items() if isinstance(c, csr_array)}
         dense = {key: c for key, c in distinct.items() if not isinstance(c, csr_array)}
         ends = np.cumsum([0, *(c.shape[1] for c in dense.values())])
-        self._columns = {key: slice(a, b) for key, a, b in zip(dense, ends[:-1], ends[1:], strict=True)}
+        self._columns = {
+            key: slice(a, b) for key, a, b in zip(dense, ends[:-1], ends[1:], strict=True)
+        }
         self._dense = np.hstack(list(dense.values())) if dense else np.zeros((self.documents, 0))
-        self._widest = max([self.documents, self._dense.shape[1], *(s.shape[0] for s in self._sparse.values())])
+        self._widest = max(
+            [self.documents, self._dense.shape[1], *(s.shape[0] for s in self._sparse.values())]
+        )
 
     def block_sizes(self, resamples: int) -> Iterator[int]:
         """How many resamples to take at a time, so that memory stays bounded."""
@@ -65,15 +71,27 @@ class Sums:
         dense = weights @ self._dense
         columns = np.ascontiguousarray(weights.T) if self._sparse else weights
         sparse = {key: (s @ columns).T for key, s in self._sparse.items()}
-        return [sparse[key] if key in sparse else dense[:, self._columns[key]] for key in self._keys]
+        return [
+            sparse[key] if key in sparse else dense[:, self._columns[key]] for key in self._keys
+        ]
 
 
 def _combine(metrics: Sequence[MetricValue], sums: Sums, weights: Floats) -> Floats:
     """Each metric under weights of the documents [metrics, R]."""
-    return np.array([m.combine(read_only(weighed)) for m, weighed in zip(metrics, sums.weigh(weights), strict=True)])
+    return np.array(
+        [
+            m.combine(read_only(weighed))
+            for m, weighed in zip(metrics, sums.weigh(weights), strict=True)
+        ]
+    )
 
 
-def resample(metrics: Sequence[MetricValue], replicates: int, generator: np.random.Generator, advance: Advance | None = None) -> Floats:
+def resample(
+    metrics: Sequence[MetricValue],
+    replicates: int,
+    generator: np.random.Generator,
+    advance: Advance | None = None,
+) -> Floats:
     """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see the same draws, whatever the blocks."""
     sums = Sums([m.contributions for m in metrics])
     parts = []
@@ -85,7 +103,10 @@ def resample(metrics: Sequence[MetricValue], replicates: int, generator: np.rand
 
 
 def measure_and_resample(
-    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None
+    metrics: Sequence[Metric],
+    replicates: int,
+    generator: np.random.Generator,
+    advance: Advance | None,
 ) -> tuple[Floats, Floats]:
     """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
     same = deepcopy(generator)
@@ -98,7 +119,10 @@ def measure_and_resample(
         if isinstance(metric, WeightedMetric):
             draws, block = deepcopy(same), max(1, BOOTSTRAP_BYTES // (8 * metric.documents))
             weights = [np.ones((1, metric.documents))]
-            weights += [draw_weights(metric.documents, min(block, replicates - start), draws) for start in range(0, replicates, block)]
+            weights += [
+                draw_weights(metric.documents, min(block, replicates - start), draws)
+                for start in range(0, replicates, block)
+            ]
             computed = metric.compute(np.concatenate(weights))
             values[i], drawn[i] = computed[0], computed[1:]
     return values, drawn
@@ -106,7 +130,9 @@ def measure_and_resample(
 
 def leave_out(metrics: Sequence[Metric], parts: int = JACKKNIFE_PARTS) -> Floats:
     """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs."""
-    sizes = {m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics}
+    sizes = {
+        m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics
+    }
     if not sizes:
         return np.zeros((0, 0))
     [documents] = sizes
@@ -141,7 +167,11 @@ def draw_weights(documents: int, replicates: int, generator: np.random.Generator
     """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
     drawn = generator.integers(0, documents, size=(replicates, documents))
     drawn += np.arange(replicates)[:, None] * documents
-    return np.bincount(drawn.ravel(), minlength=replicates * documents).reshape(replicates, documents).astype(np.float64)
+    return (
+        np.bincount(drawn.ravel(), minlength=replicates * documents)
+        .reshape(replicates, documents)
+        .astype(np.float64)
+    )
 
 
 def interval(
@@ -170,14 +200,19 @@ def interval(
         return np.nan, np.nan
     ends = [abs(value - end) < ROUNDING for end in within]
     if documents and any(ends) and np.ptp(replicates) < ROUNDING:
-        low, high = bound_proportion(np.array(float(documents * ends[1])), np.array(documents), level)
+        low, high = bound_proportion(
+            np.array(float(documents * ends[1])), np.array(documents), level
+        )
         return float(low), float(high)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
     if error is not None:
         middle, spread = float(replicates.mean()), float(replicates.std())
         wider = error / spread if error > spread > 0 else 1.0
-        low, high = value + np.minimum(0.0, wider * (low - middle)), value + np.maximum(0.0, wider * (high - middle))
+        low, high = (
+            value + np.minimum(0.0, wider * (low - middle)),
+            value + np.maximum(0.0, wider * (high - middle)),
+        )
     low, high = np.clip([low, high], *within)
     return float(low), float(high)
 
@@ -206,7 +241,10 @@ class SignedRank:
 
 
 def randomise(
-    pairs: Sequence[tuple[MetricValue, MetricValue]], permutations: int, generator: np.random.Generator, advance: Advance | None = None
+    pairs: Sequence[tuple[MetricValue, MetricValue]],
+    permutations: int,
+    generator: np.random.Generator,
+    advance: Advance | None = None,
 ) -> Floats:
     """Approximate randomisation: two-sided p-values [pairs] of differences, under swapping the systems' outputs document by document.
 
@@ -219,13 +257,22 @@ def randomise(
     """
     between: dict[tuple[int, int], object] = {}
     for a, b in pairs:
-        between.setdefault((id(a.contributions), id(b.contributions)), b.contributions - a.contributions)
+        between.setdefault(
+            (id(a.contributions), id(b.contributions)), b.contributions - a.contributions
+        )
     sums = Sums([between[id(a.contributions), id(b.contributions)] for a, b in pairs])
-    totals = [[np.asarray(m.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1) for m in pair] for pair in pairs]
-    observed = np.array([(a.combine(x) - b.combine(y))[0] for (a, b), (x, y) in zip(pairs, totals, strict=True)])
+    totals = [
+        [np.asarray(m.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1) for m in pair]
+        for pair in pairs
+    ]
+    observed = np.array(
+        [(a.combine(x) - b.combine(y))[0] for (a, b), (x, y) in zip(pairs, totals, strict=True)]
+    )
     reached = np.zeros(len(pairs))
     for block in sums.block_sizes(permutations):
-        moved = sums.weigh(generator.integers(0, 2, size=(block, sums.documents)).astype(np.float64))
+        moved = sums.weigh(
+            generator.integers(0, 2, size=(block, sums.documents)).astype(np.float64)
+        )
         for i, ((a, b), (x, y)) in enumerate(zip(pairs, totals, strict=True)):
             differences = a.combine(x + moved[i]) - b.combine(y - moved[i])
             reached[i] += (np.abs(differences) >= abs(observed[i]) - ROUNDING).sum()
@@ -234,7 +281,9 @@ def randomise(
     return (1.0 + reached) / (1.0 + permutations)
 
 
-def randomise_joined(joined: WeightedMetric, difference: float, permutations: int, generator: np.random.Generator) -> float:
+def randomise_joined(
+    joined: WeightedMetric, difference: float, permutations: int, generator: np.random.Generator
+) -> float:
     """The same p for a metric of pairs of documents, such as AUC; swapping is weighing here.
 
     Args:
@@ -258,9 +307,13 @@ def compare_ranks(a: Floats, b: Floats) -> SignedRank:
     if n == 0:
         return SignedRank(p=1.0, documents=0, exact=True)
     if n > EXACT_UP_TO:
-        from scipy.stats import wilcoxon  # longer to import than many a command takes, and few ask for it
+        from scipy.stats import (
+            wilcoxon,
+        )  # longer to import than many a command takes, and few ask for it
 
-        return SignedRank(p=float(wilcoxon(differences, method="approx").pvalue), documents=n, exact=False)
+        return SignedRank(
+            p=float(wilcoxon(differences, method="approx").pvalue), documents=n, exact=False
+        )
     return SignedRank(p=_exact_signed_rank(differences), documents=n, exact=True)
 
 

@@ -43,7 +43,9 @@ class Published(TypedDict):
     low: float
     high: float
     p: float  # Wilcoxon's signed ranks over documents for metrics that have a value for each, over replicates for F1 and AUC
-    over: Literal["documents", "replicates"]  # over replicates p shrinks with their number, which is not evidence
+    over: Literal[
+        "documents", "replicates"
+    ]  # over replicates p shrinks with their number, which is not evidence
 
 
 class Difference(TypedDict):
@@ -62,11 +64,17 @@ class Difference(TypedDict):
     wilcoxon_p: float | None  # signed ranks of per-document values
     wilcoxon_documents: int | None  # documents on which the systems differ
     wilcoxon_exact: bool | None
-    lower_is_better: NotRequired[bool]  # true for a loss: A is better where the difference is below 0
+    lower_is_better: NotRequired[
+        bool
+    ]  # true for a loss: A is better where the difference is below 0
     better: int | None  # documents on which A has the better value
     worse: int | None  # and B
-    effect: float | None  # mean of the per-document differences over their standard deviation (Cohen's d of pairs)
-    documents_for_a_point: int | None  # test documents needed to detect a difference of 1 point with 80% power; None: no document differs
+    effect: (
+        float | None
+    )  # mean of the per-document differences over their standard deviation (Cohen's d of pairs)
+    documents_for_a_point: (
+        int | None
+    )  # test documents needed to detect a difference of 1 point with 80% power; None: no document differs
     published: Published
     text: str  # see `print_text`, marked by `p_holm`
     text_paper: str  # marked by the published rule
@@ -101,10 +109,23 @@ class SeedDifference(TypedDict):
 
 
 def compare_systems(
-    measured: Systems, families: Families, *, replicates: int, permutations: int, level: float, seed: int, reporter: Reporter
+    measured: Systems,
+    families: Families,
+    *,
+    replicates: int,
+    permutations: int,
+    level: float,
+    seed: int,
+    reporter: Reporter,
 ) -> list[Difference]:
     """The first system beside each other one; of several seeds the means. See `compare_metrics`: all have the same ones (`keep_shared`)."""
-    systems = [(name, average_seeds([one.metrics for one in seeds]) if len(seeds) > 1 else seeds[0].metrics) for name, seeds in measured]
+    systems = [
+        (
+            name,
+            average_seeds([one.metrics for one in seeds]) if len(seeds) > 1 else seeds[0].metrics,
+        )
+        for name, seeds in measured
+    ]
     with reporter.progress("resampling documents", replicates + permutations, "resamples") as task:
         return compare_metrics(
             systems,
@@ -136,24 +157,48 @@ def compare_metrics(
         joined: metrics of pairs, such as AUC, on the documents of the first system followed by those of another.
     """
     names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
-    values, drawn = measure_and_resample([m for _, metrics in systems for m in metrics], replicates, generator, advance)
+    values, drawn = measure_and_resample(
+        [m for _, metrics in systems for m in metrics], replicates, generator, advance
+    )
     values, drawn = values.reshape(-1, count), drawn.reshape(-1, count, replicates)
     averages = [i for i, metric in enumerate(first) if averages_labels(metric)]
-    left_out = [dict(zip(averages, leave_out([metrics[i] for i in averages]), strict=True)) for _, metrics in systems]
+    left_out = [
+        dict(zip(averages, leave_out([metrics[i] for i in averages]), strict=True))
+        for _, metrics in systems
+    ]
     # whether documents define a metric depends on gold alone
-    pairs = [(other, i) for other in range(1, len(systems)) for i in range(count) if not np.isnan(values[0, i])]
+    pairs = [
+        (other, i)
+        for other in range(1, len(systems))
+        for i in range(count)
+        if not np.isnan(values[0, i])
+    ]
     if not pairs:
-        expected, todo = "gold labels that the metric is about", "choose other metrics with --metric"
-        raise DataError("these documents define none of the metrics", where=", ".join(m.name for m in first), expected=expected, todo=todo)
+        expected, todo = (
+            "gold labels that the metric is about",
+            "choose other metrics with --metric",
+        )
+        raise DataError(
+            "these documents define none of the metrics",
+            where=", ".join(m.name for m in first),
+            expected=expected,
+            todo=todo,
+        )
     both = [(first[i], systems[other][1][i]) for other, i in pairs]
-    sums = {n: (a, b) for n, (a, b) in enumerate(both) if isinstance(a, MetricValue) and isinstance(b, MetricValue)}
+    sums = {
+        n: (a, b)
+        for n, (a, b) in enumerate(both)
+        if isinstance(a, MetricValue) and isinstance(b, MetricValue)
+    }
     p_values = np.ones(len(pairs))
     if sums:
         p_values[list(sums)] = randomise(list(sums.values()), permutations, generator, advance)
     for n, (other, i) in enumerate(pairs):
         if n not in sums:
             metric = (joined or {})[names[other], first[i].name]
-            p_values[n] = randomise_joined(metric, float(values[0, i] - values[other, i]), permutations, generator)
+            p_values[n] = randomise_joined(
+                metric, float(values[0, i] - values[other, i]), permutations, generator
+            )
     corrected = adjust_holm(p_values)
     return [
         _describe(
@@ -187,7 +232,9 @@ def _describe(
     ranks = None if documents is None else compare_ranks(documents, np.zeros_like(documents))
     spread = 0.0 if documents is None or documents.size < 2 else float(np.std(documents, ddof=1))
     if ranks is not None:
-        published = Published(gain=gain, low=plain_low, high=plain_high, p=ranks.p, over="documents")
+        published = Published(
+            gain=gain, low=plain_low, high=plain_high, p=ranks.p, over="documents"
+        )
     else:
         p = float(stats.wilcoxon(moved, method="approx").pvalue) if np.any(moved) else 1.0
         published = Published(gain=gain, low=plain_low, high=plain_high, p=p, over="replicates")
@@ -211,8 +258,12 @@ def _describe(
         wilcoxon_exact=ranks.exact if ranks else None,
         better=None if gains is None else int((gains > ROUNDING).sum()),
         worse=None if gains is None else int((gains < -ROUNDING).sum()),
-        effect=float(np.mean(documents)) / spread if documents is not None and spread > ROUNDING else None,
-        documents_for_a_point=needed_documents(counted, max(float(np.std(moved)) if moved.size else 0.0, error or 0.0)),
+        effect=float(np.mean(documents)) / spread
+        if documents is not None and spread > ROUNDING
+        else None,
+        documents_for_a_point=needed_documents(
+            counted, max(float(np.std(moved)) if moved.size else 0.0, error or 0.0)
+        ),
         published=published,
         text=print_text(values[0], difference, low, high, p_values[1], falls=falls),
         text_paper=print_text(values[0], gain, plain_low, plain_high, published["p"], falls=falls),
@@ -222,16 +273,24 @@ def _describe(
     return row
 
 
-def print_text(value: float, difference: float, low: float, high: float, p: float, *, falls: bool = False) -> str:
+def print_text(
+    value: float, difference: float, low: float, high: float, p: float, *, falls: bool = False
+) -> str:
     """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`; a loss `falls`."""
     significant = p < ALPHA and not low <= 0 <= high
     marker = "" if not significant else "▲" if (difference > 0) != falls else "▼"
-    return f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * low:.1f}, {100 * high:.1f}])"
+    return (
+        f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * low:.1f}, {100 * high:.1f}])"
+    )
 
 
 def _subtract_documents(a: Metric, b: Metric) -> Floats | None:
     """A − B on every document that defines both; None for metrics without a value for each."""
-    if not (isinstance(a, MetricValue) and isinstance(b, MetricValue)) or a.per_document is None or b.per_document is None:
+    if (
+        not (isinstance(a, MetricValue) and isinstance(b, MetricValue))
+        or a.per_document is None
+        or b.per_document is None
+    ):
         return None
     differences = a.per_document - b.per_document
     return differences[~np.isnan(differences)]
@@ -264,17 +323,30 @@ def measure_gates(differences: Sequence[Difference], *, paper: bool) -> dict[str
     values: dict[str, float | None] = {}
     for row in differences:
         falls = row.get("lower_is_better", False)
-        p = (row["published"]["p"] if paper else row["p_holm"]) if (-row["difference"] if falls else row["difference"]) > 0 else 1.0
+        p = (
+            (row["published"]["p"] if paper else row["p_holm"])
+            if (-row["difference"] if falls else row["difference"]) > 0
+            else 1.0
+        )
         for name in ("p", f"p[{row['metric']}]"):
             values[name] = max(p, values.get(name) or 0.0)
         name = f"difference[{row['metric']}]"
         worst = max if falls else min
-        values[name] = row["difference"] if (known := values.get(name)) is None else worst(row["difference"], known)
+        values[name] = (
+            row["difference"]
+            if (known := values.get(name)) is None
+            else worst(row["difference"], known)
+        )
     return values
 
 
 def make_overview(
-    differences: Sequence[Difference], names: Mapping[str, str], notes: Sequence[str], *, paper: bool, spreads: Sequence[Spread] = ()
+    differences: Sequence[Difference],
+    names: Mapping[str, str],
+    notes: Sequence[str],
+    *,
+    paper: bool,
+    spreads: Sequence[Spread] = (),
 ) -> Table:
     """One table of all systems: a row for each, the first one first; a cell is marked where the system differs from the first one.
 
@@ -287,14 +359,28 @@ def make_overview(
     first, metrics = differences[0]["a"], list(dict.fromkeys(row["metric"] for row in differences))
     spread = {(row["system"], row["metric"]): f" ±{100 * row['spread']:.1f}" for row in spreads}
     cells = {(first, row["metric"]): f"{100 * row['value_a']:.1f}" for row in differences}
-    cells |= {(row["b"], row["metric"]): f"{100 * row['value_b']:.1f}{mark_other(row, paper=paper)}" for row in differences}
+    cells |= {
+        (row["b"], row["metric"]): f"{100 * row['value_b']:.1f}{mark_other(row, paper=paper)}"
+        for row in differences
+    }
     systems = [first, *dict.fromkeys(row["b"] for row in differences)]
-    rule = "by the published rule, which corrects for nothing" if paper else "after Holm over all metrics and systems of the table"
-    same = [names[b] for b in systems[1:] if not any(row["difference"] for row in differences if row["b"] == b)]
+    rule = (
+        "by the published rule, which corrects for nothing"
+        if paper
+        else "after Holm over all metrics and systems of the table"
+    )
+    same = [
+        names[b]
+        for b in systems[1:]
+        if not any(row["difference"] for row in differences if row["b"] == b)
+    ]
     return Table(
         title=f"{len(systems)} systems",
         columns=[Column(name="system"), *(Column(name=metric, kind="exact") for metric in metrics)],
-        rows=[[names[one], *(cells.get((one, m), "") + spread.get((one, m), "") for m in metrics)] for one in systems],
+        rows=[
+            [names[one], *(cells.get((one, m), "") + spread.get((one, m), "") for m in metrics)]
+            for one in systems
+        ],
         notes=[
             f"in points; ▲ better, ▼ worse than {names[first]}: p < 0.05 {rule}, and the interval of the difference excludes 0",
             *(["±: sample standard deviation over the seeds"] if spreads else []),
@@ -311,7 +397,13 @@ def mark_other(row: Mapping[str, Any], *, paper: bool) -> str:
 
 
 def make_difference_tables(
-    differences: Sequence[Difference], names: Mapping[str, str], notes: Sequence[str], *, paper: bool, level: float, resamples: str
+    differences: Sequence[Difference],
+    names: Mapping[str, str],
+    notes: Sequence[str],
+    *,
+    paper: bool,
+    level: float,
+    resamples: str,
 ) -> list[Table]:
     """A table for each other system.
 
@@ -337,15 +429,25 @@ def make_difference_tables(
         ]
     a = names[differences[0]["a"]]
     exact = ("p",) if paper else ("p", "p Holm", "p Wilcoxon", "effect")
-    last = Column(name="Wilcoxon over") if paper else Column(name="documents for 1 point", kind="count")
+    last = (
+        Column(name="Wilcoxon over")
+        if paper
+        else Column(name="documents for 1 point", kind="count")
+    )
     tables = []
     for other in dict.fromkeys(row["b"] for row in differences):
         b = names[other]
         points = (f"A {a}", f"B {b}", "gain" if paper else "A - B", "low", "high")
         columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in points)]
-        columns += [*(Column(name=name, kind="exact") for name in exact), last, Column(name="A (A - B, interval)")]
+        columns += [
+            *(Column(name=name, kind="exact") for name in exact),
+            last,
+            Column(name="A (A - B, interval)"),
+        ]
         rows = [_make_row(row, paper=paper) for row in differences if row["b"] == other]
-        tables.append(Table(title=f"{a} against {b}", columns=columns, rows=rows, notes=[*rule, *notes]))
+        tables.append(
+            Table(title=f"{a} against {b}", columns=columns, rows=rows, notes=[*rule, *notes])
+        )
     return tables
 
 
@@ -353,9 +455,28 @@ def _make_row(row: Difference, *, paper: bool) -> list[Cell]:
     values: list[Cell] = [row["metric"], row["value_a"], row["value_b"]]
     if paper:
         rule = row["published"]
-        return [*values, rule["gain"], rule["low"], rule["high"], round_figures(rule["p"], 2), rule["over"], row["text_paper"]]
-    exact = [round_figures(value, 2) for value in (row["p"], row["p_holm"], row["wilcoxon_p"], row["effect"])]
-    return [*values, row["difference"], row["low"], row["high"], *exact, row["documents_for_a_point"], row["text"]]
+        return [
+            *values,
+            rule["gain"],
+            rule["low"],
+            rule["high"],
+            round_figures(rule["p"], 2),
+            rule["over"],
+            row["text_paper"],
+        ]
+    exact = [
+        round_figures(value, 2)
+        for value in (row["p"], row["p_holm"], row["wilcoxon_p"], row["effect"])
+    ]
+    return [
+        *values,
+        row["difference"],
+        row["low"],
+        row["high"],
+        *exact,
+        row["documents_for_a_point"],
+        row["text"],
+    ]
 
 
 def summarise_seeds(measured: Systems) -> list[Spread]:
@@ -388,7 +509,11 @@ def compare_seeds(spreads: Sequence[Spread], level: float) -> list[SeedDifferenc
         if first is other:
             continue
         differences = np.array(first["values"]) - np.array(other["values"])
-        mean, spread, seeds = float(differences.mean()), float(differences.std(ddof=1)), differences.size
+        mean, spread, seeds = (
+            float(differences.mean()),
+            float(differences.std(ddof=1)),
+            differences.size,
+        )
         reach = float(stats.t.ppf((1 + level) / 2, seeds - 1)) * spread / float(np.sqrt(seeds))
         row = SeedDifference(
             metric=first["metric"],
@@ -420,11 +545,21 @@ def make_seed_tables(
     """
     listed = ", ".join(map(str, seeds))
     figures = ("mean", "spread", "lowest", "highest")
-    rows: list[list[Cell]] = [[s["metric"], names[s["system"]], s["mean"], s["spread"], s["lowest"], s["highest"]] for s in spreads]
-    columns = [Column(name="metric"), Column(name="system"), *(Column(name=name, kind="points") for name in figures)]
+    rows: list[list[Cell]] = [
+        [s["metric"], names[s["system"]], s["mean"], s["spread"], s["lowest"], s["highest"]]
+        for s in spreads
+    ]
+    columns = [
+        Column(name="metric"),
+        Column(name="system"),
+        *(Column(name=name, kind="points") for name in figures),
+    ]
     notes = [f"seeds {listed}; spread: sample standard deviation", conditions]
     tables = [Table(title=f"Over {len(seeds)} seeds", columns=columns, rows=rows, notes=notes)]
-    columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("A - B", "spread", "low", "high"))]
+    columns = [
+        Column(name="metric"),
+        *(Column(name=name, kind="points") for name in ("A - B", "spread", "low", "high")),
+    ]
     notes = [
         f"{100 * level:g}% t interval of the mean difference over {len(seeds)} seeds ({len(seeds) - 1} degrees of freedom), paired by "
         "seed: what training at random may change, on these documents",
@@ -433,9 +568,23 @@ def make_seed_tables(
     for other in dict.fromkeys(row["b"] for row in differences):
         these = [row for row in differences if row["b"] == other]
         rows = [
-            [d["metric"], d["difference"], d["spread"], d["low"], d["high"], f"{sum(x > 0 for x in d['differences'])} of {len(seeds)}"]
+            [
+                d["metric"],
+                d["difference"],
+                d["spread"],
+                d["low"],
+                d["high"],
+                f"{sum(x > 0 for x in d['differences'])} of {len(seeds)}",
+            ]
             for d in these
         ]
         title = f"{names[these[0]['a']]} against {names[other]}, seed by seed"
-        tables.append(Table(title=title, columns=[*columns, Column(name="A is better in")], rows=rows, notes=notes))
+        tables.append(
+            Table(
+                title=title,
+                columns=[*columns, Column(name="A is better in")],
+                rows=rows,
+                notes=notes,
+            )
+        )
     return tables

@@ -31,8 +31,13 @@ class Convention:
             "present": "the mean over labels present",
             "harmonic": "F1 of the mean precision and recall",
         }
-        empty = f"; its nDCG is {self.settings.get('ndcg_of_empty', 0):g}" if self.keeps_empty else ""
-        returned, smaller = self.settings.get("precision_by") == "returned", self.settings.get("recall_by") == "smaller"
+        empty = (
+            f"; its nDCG is {self.settings.get('ndcg_of_empty', 0):g}" if self.keeps_empty else ""
+        )
+        returned, smaller = (
+            self.settings.get("precision_by") == "returned",
+            self.settings.get("recall_by") == "smaller",
+        )
         return (
             f"P@k divides by {'the labels predicted, at most k' if returned else 'k'}",
             f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of the document",
@@ -86,4 +91,6 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
         ),
     )
 }
-CONVENTION_HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."
+CONVENTION_HELP = (
+    f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."
+)

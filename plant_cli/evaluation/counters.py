@@ -67,14 +67,23 @@ def find_predicted(data: MetricInput) -> Booleans:
 def find_assigned(data: MetricInput) -> Booleans:
     """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no column of gold needs the lowest."""
     threshold = np.asarray(data.threshold, dtype=np.float64)
-    needed = threshold if threshold.ndim == 0 else np.where(data.top >= 0, threshold[data.top], threshold.min())
+    needed = (
+        threshold
+        if threshold.ndim == 0
+        else np.where(data.top >= 0, threshold[data.top], threshold.min())
+    )
     assigned: Booleans = (data.scores >= needed) & find_predicted(data)
     return assigned
 
 
 def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats:
     """Elementwise ratio, 0 where the denominator is 0."""
-    result: Floats = np.divide(numerator, denominator, out=np.zeros(np.shape(numerator), dtype=np.float64), where=denominator != 0)
+    result: Floats = np.divide(
+        numerator,
+        denominator,
+        out=np.zeros(np.shape(numerator), dtype=np.float64),
+        where=denominator != 0,
+    )
     return result
 
 
@@ -82,7 +91,9 @@ def mean_of_documents(name: str, values: Floats) -> MetricValue:
     """A mean over documents. `values`: one a document [N]; NaN marks a document on which the metric is undefined."""
     defined = ~np.isnan(values)
     contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
-    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=values)
+    return MetricValue(
+        name=name, contributions=contributions, combine=_first_over_second, per_document=values
+    )
 
 
 def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricValue:
@@ -94,7 +105,12 @@ def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricVa
     """
     per_document = np.where(denominator > 0, divide(numerator, denominator), np.nan)
     contributions = np.column_stack([numerator, denominator]).astype(np.float64)
-    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=per_document)
+    return MetricValue(
+        name=name,
+        contributions=contributions,
+        combine=_first_over_second,
+        per_document=per_document,
+    )
 
 
 def _first_over_second(sums: Floats) -> Floats:
@@ -116,7 +132,9 @@ def count_assignments(data: MetricInput) -> csr_array:
 def mark_pairs(data: MetricInput, chosen: Booleans) -> csr_array:
     """Documents and columns of gold of the chosen predictions [N, K], as csr [N, M] of 0/1."""
     rows, ranks = np.nonzero(chosen & (data.top >= 0))
-    return csr_array((np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape)
+    return csr_array(
+        (np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape
+    )
 
 
 def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
@@ -169,7 +187,9 @@ class ScoreTable:
         """See `AllScores.read`; a score that is not a number is a `DataError`."""
         block: npt.NDArray[np.float32] = self.values[self.rows[documents], labels]
         if np.isnan(block).any():
-            raise not_a_number(int(self.rows[documents][np.isnan(block).any(axis=1)][0]), len(self.values), "label")
+            raise not_a_number(
+                int(self.rows[documents][np.isnan(block).any(axis=1)][0]), len(self.values), "label"
+            )
         return block
 
 
@@ -194,7 +214,10 @@ NOT_KEPT = "needs the score of every label, and only the highest were kept"
 
 
 def compute_families(
-    families: Families, data: MetricInput, wanted: Sequence[str] = (), warn: Callable[[str], None] | None = None
+    families: Families,
+    data: MetricInput,
+    wanted: Sequence[str] = (),
+    warn: Callable[[str], None] | None = None,
 ) -> list[Metric]:
     """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
 
@@ -219,8 +242,12 @@ def compute_families(
             if not value.name or value.name in values:
                 other = owners.get(value.name, spec.name)
                 raise PluginError(
-                    f"two metrics are named '{value.name}'" if value.name else "a metric has no name",
-                    where=f"metric '{spec.name}'" if other == spec.name else f"metrics '{other}' and '{spec.name}'",
+                    f"two metrics are named '{value.name}'"
+                    if value.name
+                    else "a metric has no name",
+                    where=f"metric '{spec.name}'"
+                    if other == spec.name
+                    else f"metrics '{other}' and '{spec.name}'",
                     expected="another name for each value",
                     todo=_leave_out(spec),
                 )
@@ -250,7 +277,10 @@ def _compute(spec: MetricSpec, options: Options, data: MetricInput, *, tries: bo
         raise
     except Exception as error:  # whatever a stranger's metric does
         raise PluginError(
-            f"the {who} failed: {type(error).__name__}: {error}", where=who, expected="a list of metric values", todo=_leave_out(spec)
+            f"the {who} failed: {type(error).__name__}: {error}",
+            where=who,
+            expected="a list of metric values",
+            todo=_leave_out(spec),
         ) from error
     return computed
 
@@ -261,16 +291,36 @@ def _leave_out(spec: MetricSpec) -> str:
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, str]:
     """The metrics that cannot be computed, since only the highest scores were kept, and for each what to do to have every score."""
-    return {name: remedy for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores}
+    return {
+        name: remedy
+        for spec, _ in families
+        if data.all_scores is None
+        for name in spec.needs_all_scores
+    }
 
 
-def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, str]) -> list[AnyMetric]:
+def choose(
+    values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, str]
+) -> list[AnyMetric]:
     """The values of the wanted names, in that order; for `missing` see `find_missing`."""
     known = {value.name: value for value in values}
     for name in wanted:
         if name in missing and name not in known:
-            raise UsageError(f"{name} is not available", where=f"metric {name}: {NOT_KEPT}", expected="every score", todo=missing[name])
+            raise UsageError(
+                f"{name} is not available",
+                where=f"metric {name}: {NOT_KEPT}",
+                expected="every score",
+                todo=missing[name],
+            )
         if name not in known:
-            what, todo = f"there is no metric named '{name}'", "write it as the table does, for example --metric P@5 --metric 'R@10[1-5]'"
-            raise UsageError(what, where=f"metric {name}", expected=near_names(name, [*known, *missing]), todo=todo)
+            what, todo = (
+                f"there is no metric named '{name}'",
+                "write it as the table does, for example --metric P@5 --metric 'R@10[1-5]'",
+            )
+            raise UsageError(
+                what,
+                where=f"metric {name}",
+                expected=near_names(name, [*known, *missing]),
+                todo=todo,
+            )
     return [known[name] for name in dict.fromkeys(wanted)]

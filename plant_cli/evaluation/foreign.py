@@ -44,19 +44,26 @@ from plant_cli.evaluation.mismatches import find_mismatch
 
 Lists = Mapping[str, Sequence[LabelScore]]
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
-_DENSE = re.compile(rf"\s*(?:{NUMBER.replace('[.,]', '[.]')})(?:[\s,;]+(?:{NUMBER.replace('[.,]', '[.]')}))+\s*")
+_DENSE = re.compile(
+    rf"\s*(?:{NUMBER.replace('[.,]', '[.]')})(?:[\s,;]+(?:{NUMBER.replace('[.,]', '[.]')}))+\s*"
+)
 _DIGITS = re.compile(r"\d+")
 LONGEST_NUMBER = 18  # digits: no document and no label has a larger one
 LINES_LOOKED_AT, MOST_NAMES = 20, 12
 FASTTEXT, ARRAY, ARCHIVE = "__label__", b"\x93NUMPY", b"npz"
-_NO_PREDICTIONS = {".txt", ".key"}  # of files in a folder in which Annif keeps texts and suggestions
+_NO_PREDICTIONS = {
+    ".txt",
+    ".key",
+}  # of files in a folder in which Annif keeps texts and suggestions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbering:
     """What numbers in predictions stand for, and which pairs do not count."""
 
-    labels: Sequence[str] = ()  # the labels in the order of their numbers; empty: a number is itself the label, as the corpus writes it
+    labels: Sequence[
+        str
+    ] = ()  # the labels in the order of their numbers; empty: a number is itself the label, as the corpus writes it
     removed: frozenset[tuple[int, int]] = frozenset()
     """Pairs of document (row of the split) and label number that are taken out of the predictions."""
 
@@ -76,11 +83,19 @@ class Numbering:
 
 def read_numbering(labels: str | None, removed: str | None) -> Numbering:
     """The list of labels, one a line (what follows a tab is passed over), and the pairs `document label` to remove."""
-    names = [line.split("\t")[0].strip().strip("<>") for line in _read_lines(Path(labels))] if labels is not None else []
+    names = (
+        [line.split("\t")[0].strip().strip("<>") for line in _read_lines(Path(labels))]
+        if labels is not None
+        else []
+    )
     pairs = set()
-    for number, line in enumerate(_read_lines(Path(removed)) if removed is not None else [], start=1):
+    for number, line in enumerate(
+        _read_lines(Path(removed)) if removed is not None else [], start=1
+    ):
         numbers = _DIGITS.findall(line)
-        if line.strip() and (len(numbers) != 2 or numbers != line.split() or max(map(len, numbers)) > LONGEST_NUMBER):
+        if line.strip() and (
+            len(numbers) != 2 or numbers != line.split() or max(map(len, numbers)) > LONGEST_NUMBER
+        ):
             raise DataError(
                 f"this is no pair of document and label: {line[:60]}",
                 where=f"{removed}, line {number}",
@@ -131,17 +146,26 @@ class Sketch:
     def by_id(self) -> bool:
         """Whether the first lines begin with the ids of documents."""
         firsts = [_part_id(line)[0] for line in self.lines]
-        return bool(firsts) and len(set(firsts)) == len(firsts) and self.documents.issuperset(firsts)
+        return (
+            bool(firsts) and len(set(firsts)) == len(firsts) and self.documents.issuperset(firsts)
+        )
 
     @cached_property
     def list_separator(self) -> str | None:
         """What separates the labels of a line; None where fewer than half of the parts are labels, or numbers are among the others."""
         best: tuple[float, str | None] = (0.0, None)
         for separator in ("\t", ";", "|", ",", " "):
-            parts = [part.strip().strip('"') for body in self.bodies for part in body.split(separator) if part.strip()]
+            parts = [
+                part.strip().strip('"')
+                for body in self.bodies
+                for part in body.split(separator)
+                if part.strip()
+            ]
             share = sum(part in self.labels for part in parts) / max(1, len(parts))
             numbers = any(re.fullmatch(NUMBER, part) and part not in self.labels for part in parts)
-            best = max(best, (0.0 if numbers or share < 0.5 else share, separator), key=lambda one: one[0])
+            best = max(
+                best, (0.0 if numbers or share < 0.5 else share, separator), key=lambda one: one[0]
+            )
         return best[1] if best[0] else None
 
     @cached_property
@@ -154,7 +178,9 @@ class Sketch:
 
     def name(self, label: object, where: str) -> str:
         """The label of a number where a list of labels is given and the corpus has no such label; else the label as it is."""
-        text = str(label) if label in self.labels else str(label).removeprefix("LABEL_")  # as transformers name labels without names
+        text = (
+            str(label) if label in self.labels else str(label).removeprefix("LABEL_")
+        )  # as transformers name labels without names
         numbered = self.numbering.labels and text.isdecimal() and text not in self.labels
         return self.numbering.name(int(text), where) if numbered else str(label)
 
@@ -174,7 +200,10 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     found = _read_any(path, gold, numbering)
     labels, ids = unguard_cells(gold.labels), unguard_cells(gold.doc_ids)
     if labels or ids:
-        cells = (pl.col("labels").list.eval(pl.element().replace(labels)), pl.col("doc_id").replace(ids))
+        cells = (
+            pl.col("labels").list.eval(pl.element().replace(labels)),
+            pl.col("doc_id").replace(ids),
+        )
         found = replace(found, frame=found.frame.with_columns(cells))
     return found
 
@@ -182,34 +211,86 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
 def _read_any(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     if path.is_dir():
         rows = _read_folder(path, gold)
-        return Foreign(form="a folder with a file for each document", frame=list_rows(rows), pairs=True, remarks=describe_gathered(rows))
+        return Foreign(
+            form="a folder with a file for each document",
+            frame=list_rows(rows),
+            pairs=True,
+            remarks=describe_gathered(rows),
+        )
     head = read_head(path, KNOWN)
-    archived = zipfile.is_zipfile(path) and all(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist())
+    archived = zipfile.is_zipfile(path) and all(
+        name.endswith(".npy") for name in zipfile.ZipFile(path).namelist()
+    )
     start = "" if archived or head.startswith((PARQUET, ARRAY)) else peek_text(path, None)
-    sketch = Sketch(path=path, gold=gold, numbering=numbering, head=ARCHIVE if archived else head, start=start)
+    sketch = Sketch(
+        path=path, gold=gold, numbering=numbering, head=ARCHIVE if archived else head, start=start
+    )
     shape = next((shape for shape in SHAPES if shape.fits(sketch)), None)
     if shape is not None:
         rows = shape.read(sketch)
         if shape.form in WITH_NUMBERS:
-            rows = {document: [(sketch.name(label, str(path)), score) for label, score in row] for document, row in rows.items()}
-        return Foreign(form=shape.form, frame=list_rows(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
+            rows = {
+                document: [(sketch.name(label, str(path)), score) for label, score in row]
+                for document, row in rows.items()
+            }
+        return Foreign(
+            form=shape.form,
+            frame=list_rows(rows),
+            pairs=shape.pairs,
+            remarks=describe_gathered(rows),
+        )
     separator = _find_bare(sketch)
     if separator is None:
         frame = collect(scan_table(path), str(path))
         try:
             found = read_columns(frame, gold, str(path))
-        except pl.exceptions.PolarsError as error:  # lists, bytes or times where a text or a number should be
-            types = ", ".join(f"{shorten(name)} {dtype}" for name, dtype in list(frame.schema.items())[:MOST_NAMES])
-            raise misread("the columns have other types than ids, labels and scores have", f"{path}, columns {types}", KNOWN) from error
+        except (
+            pl.exceptions.PolarsError
+        ) as error:  # lists, bytes or times where a text or a number should be
+            types = ", ".join(
+                f"{shorten(name)} {dtype}"
+                for name, dtype in list(frame.schema.items())[:MOST_NAMES]
+            )
+            raise misread(
+                "the columns have other types than ids, labels and scores have",
+                f"{path}, columns {types}",
+                KNOWN,
+            ) from error
         names = (
-            [[sketch.name(label, str(path)) for label in row or ()] for row in found.frame["labels"].to_list()] if numbering.labels else []
+            [
+                [sketch.name(label, str(path)) for label in row or ()]
+                for row in found.frame["labels"].to_list()
+            ]
+            if numbering.labels
+            else []
         )
-        return replace(found, frame=found.frame.with_columns(pl.Series("labels", names, dtype=pl.List(pl.String)))) if names else found
-    lines = [line for _, line in read_rows(path, BadRows(strict=True, todo="mend or remove this row"), None, separator)]
+        return (
+            replace(
+                found,
+                frame=found.frame.with_columns(
+                    pl.Series("labels", names, dtype=pl.List(pl.String))
+                ),
+            )
+            if names
+            else found
+        )
+    lines = [
+        line
+        for _, line in read_rows(
+            path, BadRows(strict=True, todo="mend or remove this row"), None, separator
+        )
+    ]
     columns = ["doc_id", *(f"column {number}" for number in range(2, len(lines[0]) + 1))]
-    frame = pl.DataFrame(lines, schema=dict.fromkeys(columns, pl.String), orient="row").with_columns(pl.when(pl.all() != "").then(pl.all()))
+    frame = pl.DataFrame(
+        lines, schema=dict.fromkeys(columns, pl.String), orient="row"
+    ).with_columns(pl.when(pl.all() != "").then(pl.all()))
     found = read_columns(frame.rename(_name_numbers(frame)), gold, str(path))
-    return Foreign(form=f"{found.form}, without a header", frame=found.frame, pairs=found.pairs, remarks=found.remarks)
+    return Foreign(
+        form=f"{found.form}, without a header",
+        frame=found.frame,
+        pairs=found.pairs,
+        remarks=found.remarks,
+    )
 
 
 def _find_bare(sketch: Sketch) -> str | None:
@@ -223,7 +304,11 @@ def _find_bare(sketch: Sketch) -> str | None:
 
 def _name_numbers(frame: pl.DataFrame) -> dict[str, str]:
     """The last column that holds numbers with a fraction is that of scores."""
-    scores = [name for name in frame.columns[1:] if frame[name].drop_nulls().str.contains(r"^\s*[-+]?\d*[.,]\d+").any()]
+    scores = [
+        name
+        for name in frame.columns[1:]
+        if frame[name].drop_nulls().str.contains(r"^\s*[-+]?\d*[.,]\d+").any()
+    ]
     return {scores[-1]: "score"} if len(scores) == 1 else {}
 
 
@@ -232,7 +317,12 @@ def _read_lines(path: Path) -> list[str]:
     bad = BadRows()
     lines = [line for _, line in read_lines(path, bad)]
     if bad.rows:
-        raise DataError("the file is not UTF-8", where=bad.rows[0].place, expected="text in UTF-8", todo="convert it with iconv")
+        raise DataError(
+            "the file is not UTF-8",
+            where=bad.rows[0].place,
+            expected="text in UTF-8",
+            todo="convert it with iconv",
+        )
     return lines
 
 
@@ -242,11 +332,16 @@ def _read_matrix(sketch: Sketch) -> Lists:
         matrix = load_sparse(path).tocoo()
     except ValueError as error:
         raise DataError(
-            f"the file is no sparse matrix: {error}", where=str(path), expected="what scipy.sparse.save_npz writes", todo="write it again"
+            f"the file is no sparse matrix: {error}",
+            where=str(path),
+            expected="what scipy.sparse.save_npz writes",
+            todo="write it again",
         ) from error
     require_rows(matrix.shape[0], gold, str(path))
     rows: dict[str, list[LabelScore]] = {document: [] for document in gold.doc_ids}
-    for row, column, score in zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True):
+    for row, column, score in zip(
+        matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True
+    ):
         rows[gold.doc_ids[row]].append((sketch.numbering.name(column, str(path)), float(score)))
     return rows
 
@@ -259,27 +354,47 @@ def _read_array(sketch: Sketch) -> Lists:
     except ValueError as error:
         expected = "an array of numbers, or of texts of fixed length"
         raise DataError(
-            f"the array cannot be read: {first_line(error)}", where=str(path), expected=expected, todo="write it again"
+            f"the array cannot be read: {first_line(error)}",
+            where=str(path),
+            expected=expected,
+            todo="write it again",
         ) from error
     if values.ndim != 2 or values.dtype.kind not in "fiubU":
-        raise misread(f"the array has {values.ndim} dimensions and type {values.dtype}", str(path), "a matrix of documents and labels")
+        raise misread(
+            f"the array has {values.ndim} dimensions and type {values.dtype}",
+            str(path),
+            "a matrix of documents and labels",
+        )
     if values.dtype.kind == "U":
         require_rows(len(values), gold, str(path))
-        return {document: [(label, None) for label in row] for document, row in zip(gold.doc_ids, values.tolist(), strict=True)}
+        return {
+            document: [(label, None) for label in row]
+            for document, row in zip(gold.doc_ids, values.tolist(), strict=True)
+        }
     return _read_numbers(values.astype(np.float64), sketch)
 
 
 def _read_numbers(values: np.ndarray[Any, Any], sketch: Sketch) -> Lists:
     require_rows(len(values), sketch.gold, str(sketch.path))
-    return read_dense(values, [sketch.numbering.name(column, str(sketch.path)) for column in range(values.shape[1])], sketch.gold.doc_ids)
+    return read_dense(
+        values,
+        [sketch.numbering.name(column, str(sketch.path)) for column in range(values.shape[1])],
+        sketch.gold.doc_ids,
+    )
 
 
 def _read_dense_text(sketch: Sketch) -> Lists:
     rows: list[list[float]] = []
     for number, line in enumerate(_read_lines(sketch.path), start=1):
         cells = [cell for cell in re.split(r"[\s,;]+", line) if cell]
-        if (rows and len(cells) != len(rows[0])) or not all(re.fullmatch(NUMBER, cell) for cell in cells):
-            raise misread("this is no row of the matrix", f"{sketch.path}, line {number}", f"{len(rows[0])} numbers")
+        if (rows and len(cells) != len(rows[0])) or not all(
+            re.fullmatch(NUMBER, cell) for cell in cells
+        ):
+            raise misread(
+                "this is no row of the matrix",
+                f"{sketch.path}, line {number}",
+                f"{len(rows[0])} numbers",
+            )
         rows.append([float(cell) for cell in cells])
     return _read_numbers(np.array(rows, dtype=np.float64), sketch)
 
@@ -289,21 +404,31 @@ def _read_sparse(sketch: Sketch) -> Lists:
     lines = _read_lines(sketch.path)[1:]
     require_rows(len(lines), sketch.gold, str(sketch.path))
     rows: dict[str, list[LabelScore]] = {}
-    for number, (document, line) in enumerate(zip(sketch.gold.doc_ids, lines, strict=True), start=2):
+    for number, (document, line) in enumerate(
+        zip(sketch.gold.doc_ids, lines, strict=True), start=2
+    ):
         where = f"{sketch.path}, line {number}"
         for word in line.split():
             label, _, score = word.rpartition(":")
             try:
-                rows.setdefault(document, []).append((sketch.numbering.name(int(label), where), float(score)))
+                rows.setdefault(document, []).append(
+                    (sketch.numbering.name(int(label), where), float(score))
+                )
             except ValueError as error:
-                raise misread(f"this is no label and score: {word[:60]}", where, "label:score, separated by blanks") from error
+                raise misread(
+                    f"this is no label and score: {word[:60]}",
+                    where,
+                    "label:score, separated by blanks",
+                ) from error
         rows.setdefault(document, [])
     return rows
 
 
 def _part_scored(line: str) -> list[LabelScore] | None:
     """The pairs of a line of `label:score`: between tabs a label may hold anything."""
-    parts = [split_scored(part) for part in line.strip().split("\t")] if "\t" in line.strip() else []
+    parts = (
+        [split_scored(part) for part in line.strip().split("\t")] if "\t" in line.strip() else []
+    )
     if parts and all(part is not None and len(part) == 1 for part in parts):
         return [part[0] for part in parts if part]
     words = [re.fullmatch(rf"(\S+):({NUMBER})", word) for word in line.split()]
@@ -315,7 +440,11 @@ def _part_scored(line: str) -> list[LabelScore] | None:
 def _part_ranked(sketch: Sketch, line: str) -> list[LabelScore] | None:
     """The labels of a line, best first, cut where most of the first lines are known labels; None where fewer than half are."""
     separator = sketch.list_separator
-    return None if separator is None else [(part.strip().strip('"'), None) for part in line.split(separator) if part.strip()]
+    return (
+        None
+        if separator is None
+        else [(part.strip().strip('"'), None) for part in line.split(separator) if part.strip()]
+    )
 
 
 def _part_fasttext(line: str) -> list[LabelScore] | None:
@@ -325,10 +454,14 @@ def _part_fasttext(line: str) -> list[LabelScore] | None:
     if len(scores) not in (0, len(labels)) or not all(word.startswith(FASTTEXT) for word in labels):
         return None
     try:
-        values: Sequence[float | None] = [parse_score(score) for score in scores] or [None] * len(labels)
+        values: Sequence[float | None] = [parse_score(score) for score in scores] or [None] * len(
+            labels
+        )
     except ValueError:
         return None
-    return [(label.removeprefix(FASTTEXT), score) for label, score in zip(labels, values, strict=True)]
+    return [
+        (label.removeprefix(FASTTEXT), score) for label, score in zip(labels, values, strict=True)
+    ]
 
 
 def _part_id(line: str) -> tuple[str, str]:
@@ -344,7 +477,9 @@ def _lines_of(
 
     def fits(sketch: Sketch) -> bool:
         parted = [part(sketch, body) for body in sketch.bodies if body]
-        return bool(parted and parted[0]) and 2 * sum(pairs is not None for pairs in parted) > len(parted)
+        return bool(parted and parted[0]) and 2 * sum(pairs is not None for pairs in parted) > len(
+            parted
+        )
 
     def read(sketch: Sketch) -> Lists:
         lines, rows = _read_lines(sketch.path), dict[str, Sequence[LabelScore]]()
@@ -352,12 +487,18 @@ def _lines_of(
             require_rows(len(lines), sketch.gold, str(sketch.path))
         for number, line in enumerate(lines, start=1):
             where = f"{sketch.path}, line {number}"
-            document, body = _part_id(line) if sketch.by_id else (sketch.gold.doc_ids[number - 1], line.strip())
+            document, body = (
+                _part_id(line) if sketch.by_id else (sketch.gold.doc_ids[number - 1], line.strip())
+            )
             pairs = part(sketch, body) if body else []
             if pairs is None:
                 raise misread(f"this is no {expected.split(',')[0]}: {body[:60]}", where, expected)
             if document in rows:
-                raise misread(f"the document '{document}' is predicted more than once", where, "one line for each")
+                raise misread(
+                    f"the document '{document}' is predicted more than once",
+                    where,
+                    "one line for each",
+                )
             if document:
                 rows[document] = [(sketch.name(label, where), score) for label, score in pairs]
         return rows
@@ -376,10 +517,21 @@ def _read_trec(sketch: Sketch) -> Lists:
             rows.setdefault(document, []).append((label, parse_score(score), parse_score(rank)))
         except ValueError as error:
             where = f"{sketch.path}, line {number}"
-            raise misread(f"this is no line of a TREC run: {line[:60]}", where, "topic Q0 label rank score run") from error
-    if len({score for row in rows.values() for _, score, _ in row}) > 1 or not any(len(row) > 1 for row in rows.values()):
-        return {document: [(label, score) for label, score, _ in row] for document, row in rows.items()}
-    return {document: [(label, None) for label, _, _ in sorted(row, key=lambda one: one[2])] for document, row in rows.items()}
+            raise misread(
+                f"this is no line of a TREC run: {line[:60]}",
+                where,
+                "topic Q0 label rank score run",
+            ) from error
+    if len({score for row in rows.values() for _, score, _ in row}) > 1 or not any(
+        len(row) > 1 for row in rows.values()
+    ):
+        return {
+            document: [(label, score) for label, score, _ in row] for document, row in rows.items()
+        }
+    return {
+        document: [(label, None) for label, _, _ in sorted(row, key=lambda one: one[2])]
+        for document, row in rows.items()
+    }
 
 
 def _part_trec(line: str) -> list[str]:
@@ -390,7 +542,11 @@ def _part_trec(line: str) -> list[str]:
 def _read_annif(sketch: Sketch) -> Lists:
     """Annif's JSON lines, or its list for a batch of documents."""
     path, gold, many = sketch.path, sketch.gold, sketch.first.lstrip().startswith("[")
-    lines = [json.dumps(one) for one in sketch.content] if many else [line for line in _read_lines(path) if line.strip()]
+    lines = (
+        [json.dumps(one) for one in sketch.content]
+        if many
+        else [line for line in _read_lines(path) if line.strip()]
+    )
     numbered = '"document_id"' not in lines[0]
     if numbered:
         require_rows(len(lines), gold, str(path))
@@ -401,27 +557,54 @@ def _read_annif(sketch: Sketch) -> Lists:
             entry = json.loads(line)
             document = gold.doc_ids[number - 1] if numbered else str(entry["document_id"])
             if document in rows:
-                raise misread(f"the document '{document}' is predicted more than once", where, "one line for each")
+                raise misread(
+                    f"the document '{document}' is predicted more than once",
+                    where,
+                    "one line for each",
+                )
             rows[document] = []
             for one in entry["results"]:
                 names = [str(one[key]) for key in ("uri", "notation", "label") if one.get(key)]
-                rows[document].append((next((name for name in names if name in sketch.labels), names[0]), float(one["score"])))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+                rows[document].append(
+                    (
+                        next((name for name in names if name in sketch.labels), names[0]),
+                        float(one["score"]),
+                    )
+                )
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             expected = '{"document_id": …, "results": [{"uri": …, "score": …}]}'
-            raise misread(f"this is no line of Annif's output: {line[:60]}", where, expected) from error
+            raise misread(
+                f"this is no line of Annif's output: {line[:60]}", where, expected
+            ) from error
     return rows
 
 
 def _read_folder(path: Path, gold: Gold) -> Lists:
     """Annif's suggestions: a file for each document, named by it, with lines of `<uri>`, label and score between tabs."""
-    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    files = [
+        file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")
+    ]
     endings = Counter(file.suffix for file in files if file.suffix not in _NO_PREDICTIONS)
-    ending = ".annif" if ".annif" in endings else next((name for name, _ in endings.most_common(1)), None)
+    ending = (
+        ".annif"
+        if ".annif" in endings
+        else next((name for name, _ in endings.most_common(1)), None)
+    )
     if ending is None:
-        expected = (
-            "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with lines of <uri>, label and score between tabs"
+        expected = "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with lines of <uri>, label and score between tabs"
+        raise DataError(
+            "this folder holds no predictions",
+            where=str(path),
+            expected=expected,
+            todo="name a file",
         )
-        raise DataError("this folder holds no predictions", where=str(path), expected=expected, todo="name a file")
     known, rows = frozenset(gold.labels), dict[str, list[LabelScore]]()
     for file in (file for file in files if file.suffix == ending):
         rows[file.name.removesuffix(ending)] = pairs = []
@@ -431,14 +614,23 @@ def _read_folder(path: Path, gold: Gold) -> Lists:
                 continue
             names = [name.removeprefix("<").removesuffix(">") for name in names if name]
             try:
-                pairs.append((next((name for name in names if name in known), names[0]), parse_score(score)))
+                pairs.append(
+                    (next((name for name in names if name in known), names[0]), parse_score(score))
+                )
             except (ValueError, IndexError) as error:
-                raise misread("this is no label and score", f"{file}, line {number}", "<uri>, label and score between tabs") from error
+                raise misread(
+                    "this is no label and score",
+                    f"{file}, line {number}",
+                    "<uri>, label and score between tabs",
+                ) from error
     return rows
 
 
 def _read_object(sketch: Sketch) -> Lists:
-    return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in sketch.content.items()}
+    return {
+        document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}")
+        for document, row in sketch.content.items()
+    }
 
 
 def _is_object(sketch: Sketch) -> bool:
@@ -446,15 +638,23 @@ def _is_object(sketch: Sketch) -> bool:
         return False
     keys = set(re.findall(r'"([^"\\]*)"\s*:', sketch.start[: 1 << 12]))
     content = sketch.content if not keys & {"doc_id", "document_id", "results"} else None
-    if not isinstance(content, dict) or not all(isinstance(one, dict | list) for one in content.values()):
+    if not isinstance(content, dict) or not all(
+        isinstance(one, dict | list) for one in content.values()
+    ):
         return False
-    return not sketch.documents.isdisjoint(content) or find_mismatch(content, sketch.documents) is not None
+    return (
+        not sketch.documents.isdisjoint(content)
+        or find_mismatch(content, sketch.documents) is not None
+    )
 
 
 def _read_nested(sketch: Sketch) -> Lists:
     require_rows(len(sketch.content), sketch.gold, str(sketch.path))
     rows = zip(sketch.gold.doc_ids, sketch.content, strict=True)
-    return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in rows}
+    return {
+        document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}")
+        for document, row in rows
+    }
 
 
 def _is_nested(sketch: Sketch) -> bool:
@@ -463,7 +663,10 @@ def _is_nested(sketch: Sketch) -> bool:
 
 
 def _is_annif(sketch: Sketch) -> bool:
-    return sketch.first.lstrip()[:1] in ("{", "[") and '"results"' in sketch.start.split("}")[0] + sketch.first
+    return (
+        sketch.first.lstrip()[:1] in ("{", "[")
+        and '"results"' in sketch.start.split("}")[0] + sketch.first
+    )
 
 
 SHAPES = (
@@ -472,14 +675,37 @@ SHAPES = (
     Shape("Annif's JSON lines", _is_annif, _read_annif),
     Shape("a JSON object with a list for each document", _is_object, _read_object, pairs=True),
     Shape("JSON lists, one for each document", _is_nested, _read_nested),
-    Shape("XMLRepository sparse text", lambda sketch: bool(_HEADER.fullmatch(sketch.first)), _read_sparse),
-    Shape("a TREC run", lambda sketch: (words := _part_trec(sketch.first))[1:2] == ["Q0"] and len(words) == 6, _read_trec, pairs=True),
-    Shape("fastText's lines", *_lines_of(lambda _, line: _part_fasttext(line), "__label__name and a probability, separated by blanks")),
-    Shape("text of label:score", *_lines_of(lambda _, line: _part_scored(line), "label:score, separated by blanks or tabs")),
-    Shape("a matrix in text", lambda sketch: bool(_DENSE.fullmatch(sketch.first)), _read_dense_text),
     Shape(
-        "lists of labels, a line for each document", *_lines_of(_part_ranked, "list of labels, separated by tabs, ;, |, commas or blanks")
+        "XMLRepository sparse text",
+        lambda sketch: bool(_HEADER.fullmatch(sketch.first)),
+        _read_sparse,
+    ),
+    Shape(
+        "a TREC run",
+        lambda sketch: (words := _part_trec(sketch.first))[1:2] == ["Q0"] and len(words) == 6,
+        _read_trec,
+        pairs=True,
+    ),
+    Shape(
+        "fastText's lines",
+        *_lines_of(
+            lambda _, line: _part_fasttext(line),
+            "__label__name and a probability, separated by blanks",
+        ),
+    ),
+    Shape(
+        "text of label:score",
+        *_lines_of(lambda _, line: _part_scored(line), "label:score, separated by blanks or tabs"),
+    ),
+    Shape(
+        "a matrix in text", lambda sketch: bool(_DENSE.fullmatch(sketch.first)), _read_dense_text
+    ),
+    Shape(
+        "lists of labels, a line for each document",
+        *_lines_of(_part_ranked, "list of labels, separated by tabs, ;, |, commas or blanks"),
     ),
 )
 """The formats but tables, in the order in which they are tried."""
-WITH_NUMBERS = {shape.form for shape in SHAPES if shape.read in (_read_object, _read_nested)}  # those that may give numbers for names
+WITH_NUMBERS = {
+    shape.form for shape in SHAPES if shape.read in (_read_object, _read_nested)
+}  # those that may give numbers for names

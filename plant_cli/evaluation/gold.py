@@ -33,7 +33,9 @@ class Gold:
     titles: Sequence[str | None]  # their titles [L + U], None where unknown
     train_counts: Integers  # training documents per label [L + U], 0 for the last U
     train_documents: int
-    indexed: int  # how many labels the index has, L: those that can be predicted, and have a threshold
+    indexed: (
+        int  # how many labels the index has, L: those that can be predicted, and have a threshold
+    )
     label_hash: str  # of these L
     hash: str  # hash of document ids and their gold labels: equal hashes, equal gold
     excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
@@ -53,9 +55,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
     every = convention.settings.get("label_set") == "all"
     labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
     treatment = "counted" if convention.keeps_empty else "left out"
-    return (
-        f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} labels counted; convention {convention.name}"
-    )
+    return f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} labels counted; convention {convention.name}"
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
@@ -64,8 +64,12 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
     columns = {label: column for column, label in enumerate(labels)} if part.excluded else {}
-    pairs = zip(part.excluded.rows.tolist(), part.excluded.labels, strict=True) if part.excluded else ()
-    excluded = [(row, columns[name]) for row, name in pairs if name in columns]  # no other label can be predicted
+    pairs = (
+        zip(part.excluded.rows.tolist(), part.excluded.labels, strict=True) if part.excluded else ()
+    )
+    excluded = [
+        (row, columns[name]) for row, name in pairs if name in columns
+    ]  # no other label can be predicted
     return Gold(
         split=split,
         doc_ids=part.doc_ids,
@@ -97,11 +101,16 @@ def pad_counts(train_counts: Sequence[int], gold: csr_array) -> Integers:
 def _hash_gold(doc_ids: Sequence[str], matrix: csr_array, labels: Sequence[str]) -> str:
     """Independent of the order of documents and of how labels are numbered."""
     rows = np.split(matrix.indices, matrix.indptr[1:-1]) if len(doc_ids) else []
-    members = [hash_strings([doc_id, *sorted(labels[i] for i in row)]) for doc_id, row in zip(doc_ids, rows, strict=True)]
+    members = [
+        hash_strings([doc_id, *sorted(labels[i] for i in row)])
+        for doc_id, row in zip(doc_ids, rows, strict=True)
+    ]
     return hash_strings(sorted(members))
 
 
-HIERARCHY_FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
+HIERARCHY_FORM = (
+    "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
+)
 
 
 def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
@@ -118,13 +127,17 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
         raise DataError(
             f"no label of the corpus has a parent in the table; it begins with '{example}'",
             where=str(path),
-            expected=f"labels as the corpus writes them, such as '{labels[0]}'" if labels else "labels of the corpus",
+            expected=f"labels as the corpus writes them, such as '{labels[0]}'"
+            if labels
+            else "labels of the corpus",
             todo="write the labels (not their titles) as the corpus writes them",
         )
     return build_hierarchy(parents, labels, str(path))
 
 
-def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter) -> Hierarchy | None:
+def find_hierarchy(
+    table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter
+) -> Hierarchy | None:
     """What is above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
 
     `table`: see `read_hierarchy`; None: no table.
@@ -142,7 +155,9 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
         return None
 
 
-def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str) -> Hierarchy:
+def build_hierarchy(
+    parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str
+) -> Hierarchy:
     """The hierarchy of labels [L + U] whose parents are known, and the parents of these; labels without parents stand at the top.
 
     A depth is 1 without parents, else one more than the least of the parents' depths. `where` says whose parents these are, for messages.
@@ -150,11 +165,21 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
     above = {label: _climb(label, parents) for label in labels}
     nodes = sorted({node for line in above.values() for node in line})
     try:
-        downwards = list(TopologicalSorter({node: parents.get(node, ()) for node in nodes}).static_order())
+        downwards = list(
+            TopologicalSorter({node: parents.get(node, ()) for node in nodes}).static_order()
+        )
     except CycleError as error:
         circle = error.args[1]
-        what, todo = f"the label '{circle[0]}' is above itself", "remove one of these pairs from the table"
-        raise DataError(what, where=f"{where}: {', '.join(circle[:6])}", expected="parents that lead upwards and end", todo=todo) from error
+        what, todo = (
+            f"the label '{circle[0]}' is above itself",
+            "remove one of these pairs from the table",
+        )
+        raise DataError(
+            what,
+            where=f"{where}: {', '.join(circle[:6])}",
+            expected="parents that lead upwards and end",
+            todo=todo,
+        ) from error
     depths: dict[str, int] = {}
     for node in downwards:
         depths[node] = 1 + min((depths[parent] for parent in parents.get(node, ())), default=0)
@@ -163,7 +188,9 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
     columns = np.array([numbers[node] for label in labels for node in above[label]], dtype=np.int64)
     return Hierarchy(
         nodes=nodes,
-        above=csr_array((np.ones(rows.size, dtype=np.int64), (rows, columns)), shape=(len(labels), len(nodes))),
+        above=csr_array(
+            (np.ones(rows.size, dtype=np.int64), (rows, columns)), shape=(len(labels), len(nodes))
+        ),
         depths=np.array([depths[node] for node in nodes], dtype=np.int64),
     )
 
@@ -184,12 +211,21 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
     if column is None or "label" not in frame.columns:
         wanted = "label" if column else "parent"
         what, expected = f"the table has no column '{wanted}'", HIERARCHY_FORM
-        raise DataError(what, where=f"{path}, columns {', '.join(frame.columns)}", expected=expected, todo="rename the columns")
+        raise DataError(
+            what,
+            where=f"{path}, columns {', '.join(frame.columns)}",
+            expected=expected,
+            todo="rename the columns",
+        )
     if column == "parents" and frame.schema[column] == pl.String:
         frame = frame.with_columns(pl.col(column).str.strip_chars().str.split(" "))
     if isinstance(frame.schema[column], pl.List):
         frame = frame.explode(column)
-    pairs = frame.select(label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(column).cast(pl.String)))
-    pairs = pairs.filter(pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")).unique(maintain_order=True)
+    pairs = frame.select(
+        label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(column).cast(pl.String))
+    )
+    pairs = pairs.filter(
+        pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")
+    ).unique(maintain_order=True)
     grouped = pairs.group_by("label", maintain_order=True).agg("parent")
     return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))

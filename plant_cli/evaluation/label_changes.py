@@ -9,7 +9,14 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.metrics import MetricInput
-from plant_cli.evaluation.counters import Booleans, Integers, divide, find_assigned, find_predicted, mark_pairs
+from plant_cli.evaluation.counters import (
+    Booleans,
+    Integers,
+    divide,
+    find_assigned,
+    find_predicted,
+    mark_pairs,
+)
 from plant_cli.evaluation.gold import Gold
 
 LABEL_CHANGES = ("lost", "wrong", "gained", "mended")
@@ -36,10 +43,15 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
     label's over its documents. `k`: take the k highest-scored labels as assigned; None: those that reach the threshold.
     """
     chosen: list[Booleans] = [
-        find_assigned(data) if k is None else find_predicted(data) & (np.arange(data.top.shape[1]) < k) for data in (a, b)
+        find_assigned(data)
+        if k is None
+        else find_predicted(data) & (np.arange(data.top.shape[1]) < k)
+        for data in (a, b)
     ]
     ours, theirs = (mark_pairs(data, where) for data, where in zip((a, b), chosen, strict=True))
-    unknown = [(where & (data.top < 0)).sum(axis=1) for data, where in zip((a, b), chosen, strict=True)]
+    unknown = [
+        (where & (data.top < 0)).sum(axis=1) for data, where in zip((a, b), chosen, strict=True)
+    ]
     right = gold.matrix.astype(np.int64)
     only_ours, only_theirs = ours - ours * theirs, theirs - ours * theirs
     parts = {
@@ -48,8 +60,14 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
         "gained": only_theirs * right,
         "mended": only_ours - only_ours * right,
     }
-    errors = [_count_errors(marked, right, axis=1) + extra for marked, extra in zip((ours, theirs), unknown, strict=True)]
-    changed = sum(np.asarray(part.sum(axis=1)) for part in parts.values()) + (unknown[0] != unknown[1]) > 0
+    errors = [
+        _count_errors(marked, right, axis=1) + extra
+        for marked, extra in zip((ours, theirs), unknown, strict=True)
+    ]
+    changed = (
+        sum(np.asarray(part.sum(axis=1)) for part in parts.values()) + (unknown[0] != unknown[1])
+        > 0
+    )
     return Changes(
         documents=_list_documents(gold, parts, errors, np.flatnonzero(changed)),
         labels=_list_labels(gold, parts, (ours, theirs), right),
@@ -64,9 +82,14 @@ def _count_errors(marked: csr_array, right: csr_array, axis: int) -> Integers:
     return counts
 
 
-def _list_documents(gold: Gold, parts: dict[str, csr_array], errors: list[Integers], rows: Integers) -> pl.DataFrame:
+def _list_documents(
+    gold: Gold, parts: dict[str, csr_array], errors: list[Integers], rows: Integers
+) -> pl.DataFrame:
     columns = {
-        name: pl.Series([[gold.labels[int(c)] for c in part[[row]].nonzero()[1]] for row in rows], dtype=pl.List(pl.String))
+        name: pl.Series(
+            [[gold.labels[int(c)] for c in part[[row]].nonzero()[1]] for row in rows],
+            dtype=pl.List(pl.String),
+        )
         for name, part in parts.items()
     }
     frame = pl.DataFrame(
@@ -81,11 +104,19 @@ def _list_documents(gold: Gold, parts: dict[str, csr_array], errors: list[Intege
     return frame.sort("harm", pl.col("lost").list.len(), descending=True, maintain_order=True)
 
 
-def _list_labels(gold: Gold, parts: dict[str, csr_array], marked: tuple[csr_array, csr_array], right: csr_array) -> pl.DataFrame:
+def _list_labels(
+    gold: Gold, parts: dict[str, csr_array], marked: tuple[csr_array, csr_array], right: csr_array
+) -> pl.DataFrame:
     counts = {name: np.asarray(part.sum(axis=0)).ravel() for name, part in parts.items()}
     errors = [_count_errors(each, right, axis=0) for each in marked]
     positives = np.asarray(right.sum(axis=0)).ravel()
-    f1 = [divide(2 * np.asarray((each * right).sum(axis=0)).ravel(), np.asarray(each.sum(axis=0)).ravel() + positives) for each in marked]
+    f1 = [
+        divide(
+            2 * np.asarray((each * right).sum(axis=0)).ravel(),
+            np.asarray(each.sum(axis=0)).ravel() + positives,
+        )
+        for each in marked
+    ]
     frame = pl.DataFrame(
         {
             "label": pl.Series(gold.labels, dtype=pl.String),

@@ -40,19 +40,39 @@ def measure_marks(context: StageContext, folder: Path, split: Split, scored: int
     model, mig = load_model(find_source(context, folder)), context.find_input("mig")
     index, seed = context.corpus().labels, context.machine.seed
     relevance = None if mig is None else load_relevance(mig, index.hash)
-    chances, measured = [np.random.default_rng(seed + more) for more in range(2)], defaultdict[str, list[list[float]]](list)
+    chances, measured = (
+        [np.random.default_rng(seed + more) for more in range(2)],
+        defaultdict[str, list[list[float]]](list),
+    )
     drawn = set(np.random.default_rng(seed).permutation(len(split))[:scored].tolist())
     with context.reporter.progress("marked words", len(split), "documents") as task:
         for row, text in enumerate(split.texts):
-            gold, borders = find_gold_spans(split, row, index), model.analyser.find_borders(text).astype(np.int64)
-            found = dict(zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True))
+            gold, borders = (
+                find_gold_spans(split, row, index),
+                model.analyser.find_borders(text).astype(np.int64),
+            )
+            found = dict(
+                zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True)
+            )
             ways = _weigh(model, text, borders, found, relevance) if found else {}
-            chosen = [(label, *words) for label in found for words in _choose(found[label], borders, chances, ways[label])]
+            chosen = [
+                (label, *words)
+                for label in found
+                for words in _choose(found[label], borders, chances, ways[label])
+            ]
             lost = np.full((len(chosen), 2), np.nan)
             if row in drawn and chosen:
-                logits = _score(model, [text, *(other for _, _, words in chosen for other in _cut(text, borders, words))])
+                logits = _score(
+                    model,
+                    [
+                        text,
+                        *(other for _, _, words in chosen for other in _cut(text, borders, words)),
+                    ],
+                )
                 of = [label for label, _, _ in chosen]
-                lost = logits[0, of, None] - np.stack([logits[1::2][range(len(of)), of], logits[2::2][range(len(of)), of]], axis=1)
+                lost = logits[0, of, None] - np.stack(
+                    [logits[1::2][range(len(of)), of], logits[2::2][range(len(of)), of]], axis=1
+                )
             for (label, name, words), losses in zip(chosen, lost.tolist(), strict=True):
                 measured[name].append([row, *losses, *_agree(borders, words, gold[label])])
             task.advance(1)
@@ -73,13 +93,20 @@ def find_gold_spans(split: Split, row: int, index: LabelIndex) -> dict[int, Inte
     if split.evidence is None:
         return {label: np.zeros((0, 2), dtype=np.int64) for label in labels}
     inside = slice(*np.searchsorted(split.evidence.rows, [row, row + 1]).tolist())
-    spans, owners = split.evidence.spans[inside], np.array(split.evidence.labels[inside], dtype=object)
+    spans, owners = (
+        split.evidence.spans[inside],
+        np.array(split.evidence.labels[inside], dtype=object),
+    )
     found = {label: spans[owners == index.ids[label]] for label in labels}
     return {label: own for label, own in found.items() if len(own)}
 
 
 def _weigh(
-    model: TrainedModel, text: str, borders: Integers, found: Mapping[int, Explanation], relevance: RelevanceTable | None
+    model: TrainedModel,
+    text: str,
+    borders: Integers,
+    found: Mapping[int, Explanation],
+    relevance: RelevanceTable | None,
 ) -> dict[int, dict[str, Floats]]:
     """What each word of a text is worth for each label [n], by each way."""
     words, labels = model.split([text]), list(found)
@@ -93,7 +120,9 @@ def _weigh(
             ways[label][name] = add_to_words(tokens, weights, borders)
     if relevance is not None:
         column = {word: number for number, word in enumerate(relevance.words)}
-        known = np.array([column.get(word, -1) for word in words.vocabulary], dtype=np.int64)[words.numbers]
+        known = np.array([column.get(word, -1) for word in words.vocabulary], dtype=np.int64)[
+            words.numbers
+        ]
         for label in labels:
             of_label = relevance.matrix[[label]].toarray()[0]
             ways[label]["relevance"] = np.where(known >= 0, of_label[known], 0.0).astype(np.float64)
@@ -101,14 +130,22 @@ def _weigh(
 
 
 def _choose(
-    one: Explanation, borders: Integers, chances: Sequence[np.random.Generator], ways: Mapping[str, Floats]
+    one: Explanation,
+    borders: Integers,
+    chances: Sequence[np.random.Generator],
+    ways: Mapping[str, Floats],
 ) -> Iterator[tuple[str, Booleans]]:
     """Which words of a text are marked [n], as many random ones, and the best by each way."""
     marked = np.isin(_join(borders), _join(one.find_marked()))
     if not marked.any():
         return
     yield MARKED, marked
-    for chance, name, count in zip(chances, (RANDOM, DRAWN_WORDS), (int(marked.sum()), min(WORDS_COMPARED, len(borders))), strict=True):
+    for chance, name, count in zip(
+        chances,
+        (RANDOM, DRAWN_WORDS),
+        (int(marked.sum()), min(WORDS_COMPARED, len(borders))),
+        strict=True,
+    ):
         drawn = np.zeros(len(borders), dtype=np.bool_)
         drawn[chance.choice(len(borders), count, replace=False)] = True
         yield name, drawn
@@ -154,7 +191,9 @@ def _agree(borders: Integers, words: Booleans, spans: Integers) -> list[float]:
     """Precision, recall and F1 of words against those that overlap a span; NaN without spans."""
     if not len(spans):
         return [np.nan] * 3
-    right = ((borders[:, None, 0] < spans[None, :, 1]) & (spans[None, :, 0] < borders[:, None, 1])).any(axis=1)
+    right = (
+        (borders[:, None, 0] < spans[None, :, 1]) & (spans[None, :, 0] < borders[:, None, 1])
+    ).any(axis=1)
     both = float((right & words).sum())
     precision, recall = both / max(1, words.sum()), both / max(1, right.sum())
     return [precision, recall, 2 * precision * recall / max(1e-9, precision + recall)]
@@ -164,15 +203,27 @@ def _average(rows: Floats, seed: int) -> MarkFigures:
     """Means of rows of document and figures [n, 6], with intervals over documents."""
     _, document = np.unique(rows[:, 0], return_inverse=True)
     chance = np.random.default_rng(seed)
-    drawn = chance.multinomial(document.max() + 1, np.full(document.max() + 1, 1 / (document.max() + 1)), RESAMPLES)
+    drawn = chance.multinomial(
+        document.max() + 1, np.full(document.max() + 1, 1 / (document.max() + 1)), RESAMPLES
+    )
     bounds = []
     for column in rows[:, 1:].T:
         there = ~np.isnan(column)
-        sums, counts = (np.bincount(document[there], values, document.max() + 1) for values in (column[there], None))
+        sums, counts = (
+            np.bincount(document[there], values, document.max() + 1)
+            for values in (column[there], None)
+        )
         if not there.any():
             bounds.append(Bound())
             continue
         with np.errstate(invalid="ignore"):  # a draw without any such document
             means = (drawn @ sums) / (drawn @ counts)
-        bounds.append(Bound.of(column[there].mean(), *np.nanquantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()))
-    return MarkFigures(**dict(zip(("without", "alone", "precision", "recall", "f1"), bounds, strict=True)))
+        bounds.append(
+            Bound.of(
+                column[there].mean(),
+                *np.nanquantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist(),
+            )
+        )
+    return MarkFigures(
+        **dict(zip(("without", "alone", "precision", "recall", "f1"), bounds, strict=True))
+    )

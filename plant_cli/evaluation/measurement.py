@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.api import AllScores, Hierarchy, Metric, MetricInput, MetricValue, Reporter, WeightedMetric
+from plant_cli.api import (
+    AllScores,
+    Hierarchy,
+    Metric,
+    MetricInput,
+    MetricValue,
+    Reporter,
+    WeightedMetric,
+)
 from plant_cli.evaluation.aligned import UNNUMBERED, build_input, read_predictions
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Families, Floats, choose, compute_families, find_missing
@@ -49,12 +57,16 @@ def measure_system(system: System, gold: Gold, measure: Measure, reporter: Repor
     """The wanted metrics of a system."""
     predictions = read_predictions(system.predictions, gold, reporter, measure.numbering)
     scores = read_scores(system, gold, measure.memory)
-    data = build_input(predictions, gold, system.threshold, measure.convention, scores, measure.hierarchy)
+    data = build_input(
+        predictions, gold, system.threshold, measure.convention, scores, measure.hierarchy
+    )
     values = [
         *compute_families(measure.families, data, measure.wanted, reporter.warn),
         *(metric for b in measure_bins(data) for metric in b.metrics),
     ]
-    missing = find_missing(measure.families, data, f"'{system.name}' needs all its scores: `plant predict --auc`")
+    missing = find_missing(
+        measure.families, data, f"'{system.name}' needs all its scores: `plant predict --auc`"
+    )
     known = {value.name for value in values}
     wanted = measure.wanted or [metric for metric in DEFAULT_METRICS if metric in known]
     return Measurement(metrics=choose(values, wanted, missing), data=data)
@@ -62,8 +74,16 @@ def measure_system(system: System, gold: Gold, measure: Measure, reporter: Repor
 
 def keep_shared(systems: Systems) -> Systems:
     """The metrics that all systems have: AUC only where every one kept every score."""
-    shared = set.intersection(*({metric.name for metric in one.metrics} for _, seeds in systems for one in seeds))
-    return [(name, [replace(one, metrics=[m for m in one.metrics if m.name in shared]) for one in seeds]) for name, seeds in systems]
+    shared = set.intersection(
+        *({metric.name for metric in one.metrics} for _, seeds in systems for one in seeds)
+    )
+    return [
+        (
+            name,
+            [replace(one, metrics=[m for m in one.metrics if m.name in shared]) for one in seeds],
+        )
+        for name, seeds in systems
+    ]
 
 
 def average_seeds(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
@@ -79,16 +99,25 @@ def average_seeds(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
 def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]) -> Metric:
     weighted = [value for value in values if isinstance(value, WeightedMetric)]
     if weighted:
-        return replace(weighted[0], compute=lambda weights: np.mean([value.compute(weights) for value in weighted], axis=0))
+        return replace(
+            weighted[0],
+            compute=lambda weights: np.mean([value.compute(weights) for value in weighted], axis=0),
+        )
     sums = [value for value in values if isinstance(value, MetricValue)]
     key = tuple(id(value.contributions) for value in sums)
     if key not in stacks:
         parts = [value.contributions for value in sums]
-        stacks[key] = csr_array(hstack(parts, format="csr")) if isinstance(parts[0], csr_array) else np.hstack(parts)
+        stacks[key] = (
+            csr_array(hstack(parts, format="csr"))
+            if isinstance(parts[0], csr_array)
+            else np.hstack(parts)
+        )
 
     def combine(summed: Floats) -> Floats:
         parts = np.split(summed, len(sums), axis=1)
-        mean: Floats = np.mean([value.combine(part) for value, part in zip(sums, parts, strict=True)], axis=0)
+        mean: Floats = np.mean(
+            [value.combine(part) for value, part in zip(sums, parts, strict=True)], axis=0
+        )
         return mean
 
     documents = [value.per_document for value in sums if value.per_document is not None]
@@ -108,9 +137,14 @@ def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], 
     needed = [(spec, options) for spec, options in families if spec.needs_all_scores]
     joined: dict[tuple[str, str], WeightedMetric] = {}
     for name, seeds in others:
-        repeated = [compute_families(needed, join_inputs(a.data, b.data)) for a, b in zip(firsts, seeds, strict=True)]
+        repeated = [
+            compute_families(needed, join_inputs(a.data, b.data))
+            for a, b in zip(firsts, seeds, strict=True)
+        ]
         metrics = average_seeds(repeated) if len(repeated) > 1 else repeated[0]
-        joined |= {(name, m.name): m for m in metrics if isinstance(m, WeightedMetric) and m.name in wanted}
+        joined |= {
+            (name, m.name): m for m in metrics if isinstance(m, WeightedMetric) and m.name in wanted
+        }
     return joined
 
 
@@ -143,9 +177,13 @@ class JoinedScores:
         """Scores of some documents and labels."""
         half = self.parts[0].shape[0]
         start, stop, _ = documents.indices(2 * half)
-        rows = (slice(min(start, half), min(stop, half)), slice(max(start, half) - half, max(stop, half) - half))
+        rows = (
+            slice(min(start, half), min(stop, half)),
+            slice(max(start, half) - half, max(stop, half) - half),
+        )
         blocks = [
-            (part.read(row, labels) - mean) / spread for part, row, (mean, spread) in zip(self.parts, rows, self._scales, strict=True)
+            (part.read(row, labels) - mean) / spread
+            for part, row, (mean, spread) in zip(self.parts, rows, self._scales, strict=True)
         ]
         return np.concatenate(blocks).astype(np.float32)
 
@@ -155,7 +193,9 @@ def _find_scale(scores: AllScores) -> tuple[float, float]:
     step = max(1, scores.memory // (16 * max(labels, 1)))
     sums = np.zeros(2)
     for start in range(0, documents, step):
-        block = scores.read(slice(start, min(start + step, documents)), slice(None)).astype(np.float64)
+        block = scores.read(slice(start, min(start + step, documents)), slice(None)).astype(
+            np.float64
+        )
         sums += block.sum(), (block**2).sum()
     mean, square = sums / max(1, documents * labels)
     return float(mean), float(np.sqrt(max(square - mean**2, 0.0))) or 1.0
@@ -167,7 +207,16 @@ def join_inputs(a: MetricInput, b: MetricInput) -> MetricInput:
     assert b.all_scores is not None, "only metrics of every score need documents joined"
     width = max(a.top.shape[1], b.top.shape[1])
     pad = [((0, 0), (0, width - data.top.shape[1])) for data in (a, b)]
-    top = np.concatenate([np.pad(data.top, p, constant_values=-1) for data, p in zip((a, b), pad, strict=True)])
-    scores: Floats = np.concatenate([np.pad(data.scores, p, constant_values=-np.inf) for data, p in zip((a, b), pad, strict=True)])
+    top = np.concatenate(
+        [np.pad(data.top, p, constant_values=-1) for data, p in zip((a, b), pad, strict=True)]
+    )
+    scores: Floats = np.concatenate(
+        [
+            np.pad(data.scores, p, constant_values=-np.inf)
+            for data, p in zip((a, b), pad, strict=True)
+        ]
+    )
     gold = csr_array(vstack([a.gold, b.gold], format="csr"))
-    return replace(a, top=top, scores=scores, gold=gold, all_scores=JoinedScores((a.all_scores, b.all_scores)))
+    return replace(
+        a, top=top, scores=scores, gold=gold, all_scores=JoinedScores((a.all_scores, b.all_scores))
+    )

@@ -52,7 +52,18 @@ from plant_cli.evaluation.systems import System
 from plant_cli.scoring.predictions import list_parts
 
 TABLE_CUT_OFFS = (10, 50)
-OF_PARTS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50", "R@10[1-5]", "R@50[1-5]")
+OF_PARTS = (
+    "P@1",
+    "P@3",
+    "P@5",
+    "nDCG@5",
+    "PSP@1",
+    "PSP@5",
+    "R@10",
+    "R@50",
+    "R@10[1-5]",
+    "R@50[1-5]",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +93,15 @@ def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
         gold = (data.gold @ inside.astype(np.int64)).astype(np.float64)
         right = hits & inside[top]
         columns = np.flatnonzero(inside)
-        recalls = [ratio_of_sums(f"R@{k}[{name}]", right[:, :k].sum(axis=1).astype(np.float64), gold) for k in TABLE_CUT_OFFS]
+        recalls = [
+            ratio_of_sums(f"R@{k}[{name}]", right[:, :k].sum(axis=1).astype(np.float64), gold)
+            for k in TABLE_CUT_OFFS
+        ]
         f1 = MetricValue(
             name=f"macro-F1-present[{name}]",
-            contributions=counters[:, np.concatenate([columns, columns + width, columns + 2 * width])],
+            contributions=counters[
+                :, np.concatenate([columns, columns + width, columns + 2 * width])
+            ],
             combine=average_present_f1,
         )
         counts = {
@@ -103,13 +119,19 @@ class Evaluation:
     """Every metric of one system on one split."""
 
     scores: dict[str, Bound]  # by name, those of bins too (`R@10[1-5]`), in the order to show
-    spreads: dict[str, float]  # standard deviations of the resamples, by name, where they define the metric
+    spreads: dict[
+        str, float
+    ]  # standard deviations of the resamples, by name, where they define the metric
     overall: Sequence[Metric]  # the values behind the scores that are not of one bin
     bins: Sequence[Bin] = field(default=())
-    labels_averaged: dict[str, int] = field(default_factory=dict)  # how many labels each average over labels averages
+    labels_averaged: dict[str, int] = field(
+        default_factory=dict
+    )  # how many labels each average over labels averages
     labels_never: dict[str, int] = field(default_factory=dict)
     """How many labels of train there are (`counted`), and how many of them were never `assigned`, and never `listed`."""
-    missing: Mapping[str, str] = field(default_factory=dict)  # what to do to have metrics of scores that were not kept, by name
+    missing: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what to do to have metrics of scores that were not kept, by name
     remarks: Sequence[str] = field(default=())  # what a reader of the values should know
     chosen: bool = False  # whether only some metrics were asked for
 
@@ -126,7 +148,9 @@ class Conditions:
     replicates: int  # resamples behind the intervals, 0 for none
     level: float  # their coverage
     seed: int  # of the resamples
-    metric_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # those that are not as usual, by family
+    metric_options: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # those that are not as usual, by family
     removed: int = 0  # pairs of document and label that were to be taken out of the predictions
 
 
@@ -172,9 +196,16 @@ def evaluate(
         labels_averaged={
             "macro-F1": int(counted.sum()),
             "macro-F1-present": int((counted & (data.gold.sum(axis=0) > 0)).sum()),
-            **{m.name: m.labels for m in chosen if isinstance(m, WeightedMetric) and m.labels is not None},
+            **{
+                m.name: m.labels
+                for m in chosen
+                if isinstance(m, WeightedMetric) and m.labels is not None
+            },
         },
-        labels_never={"counted": int(trained.sum()), **{name: int(labels.size) for name, labels in never.items()}},
+        labels_never={
+            "counted": int(trained.sum()),
+            **{name: int(labels.size) for name, labels in never.items()},
+        },
         missing=missing,
         remarks=[m.remark for m in chosen if isinstance(m, WeightedMetric) and m.remark],
         chosen=bool(wanted),
@@ -182,15 +213,30 @@ def evaluate(
 
 
 def _score(
-    metrics: Sequence[Metric], replicates: int, level: float, generator: np.random.Generator, advance: Advance | None
+    metrics: Sequence[Metric],
+    replicates: int,
+    level: float,
+    generator: np.random.Generator,
+    advance: Advance | None,
 ) -> tuple[dict[str, Bound], dict[str, float]]:
     if replicates == 0:
         return {m.name: Bound.of(compute_value(m)) for m in metrics}, {}
     averages = [m for m in metrics if averages_labels(m)]
-    errors = {m.name: jackknife(values) for m, values in zip(averages, leave_out(averages), strict=True)}
+    errors = {
+        m.name: jackknife(values) for m, values in zip(averages, leave_out(averages), strict=True)
+    }
     scores, spreads = {}, {}
-    for metric, value, drawn in zip(metrics, *measure_and_resample(metrics, replicates, generator, advance), strict=True):
-        low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_measured(metric), within=(0.0, 1.0))
+    for metric, value, drawn in zip(
+        metrics, *measure_and_resample(metrics, replicates, generator, advance), strict=True
+    ):
+        low, high = interval(
+            value,
+            drawn,
+            level,
+            error=errors.get(metric.name),
+            documents=count_measured(metric),
+            within=(0.0, 1.0),
+        )
         scores[metric.name] = Bound.of(float(value), low, high)
         if not np.isnan(low):
             spreads[metric.name] = float(np.std(drawn[~np.isnan(drawn)]))
@@ -198,7 +244,12 @@ def _score(
 
 
 def measure_parts(
-    folder: Path, conditions: Conditions, families: Families, numbering: Numbering, known: Collection[str], reporter: Reporter
+    folder: Path,
+    conditions: Conditions,
+    families: Families,
+    numbering: Numbering,
+    known: Collection[str],
+    reporter: Reporter,
 ) -> dict[str, dict[str, Bound]]:
     """Metrics of each part of a model alone, by its name, on the same resamples; empty if `plant predict` kept none.
 
@@ -212,7 +263,9 @@ def measure_parts(
         data = build_input(predictions, conditions.gold, np.inf, conditions.convention)
         drawn = {"replicates": conditions.replicates, "level": conditions.level}
         generator = np.random.default_rng(conditions.seed)
-        parts[name] = evaluate(data, families, wanted=wanted, **drawn, generator=generator, warn=lambda _: None).scores  # type: ignore[arg-type]
+        parts[name] = evaluate(
+            data, families, wanted=wanted, **drawn, generator=generator, warn=lambda _: None
+        ).scores  # type: ignore[arg-type]
     return parts
 
 
@@ -251,16 +304,34 @@ def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -
         guard_cells(frame).write_csv(temporary, separator="\t", float_precision=6)
 
 
-def write_document_table(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:
+def write_document_table(
+    path: Path,
+    data: MetricInput,
+    metrics: Sequence[Metric],
+    doc_ids: Sequence[str],
+    conditions: str = "",
+) -> None:
     """Counts, precision, recall and F1 of each document as Parquet, and the metrics of documents, null where undefined.
 
     `conditions`: which documents and labels count, by which convention and with which seed; kept in the metadata of the file.
     """
     assigned = find_assigned(data)
-    tp, chosen, gold = (assigned & find_hits(data.top, data.gold)).sum(axis=1), assigned.sum(axis=1), count_gold(data)
+    tp, chosen, gold = (
+        (assigned & find_hits(data.top, data.gold)).sum(axis=1),
+        assigned.sum(axis=1),
+        count_gold(data),
+    )
     counts = {"gold": gold, "assigned": chosen, "tp": tp}
-    shares = {"precision": divide(tp, chosen), "recall": divide(tp, gold), "F1": divide(2 * tp, chosen + gold)}
-    values = {m.name: m.per_document for m in metrics if isinstance(m, MetricValue) and m.per_document is not None}
+    shares = {
+        "precision": divide(tp, chosen),
+        "recall": divide(tp, gold),
+        "F1": divide(2 * tp, chosen + gold),
+    }
+    values = {
+        m.name: m.per_document
+        for m in metrics
+        if isinstance(m, MetricValue) and m.per_document is not None
+    }
     columns = {name: pl.Series(documents).fill_nan(None) for name, documents in values.items()}
     frame = pl.DataFrame({"doc_id": list(doc_ids), **counts, **shares, **columns})
     write_parquet(frame, path, {"conditions": conditions})

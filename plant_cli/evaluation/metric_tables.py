@@ -42,11 +42,22 @@ def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, 
         "labels_never": evaluation.labels_never,
         "seed": conditions.seed,
         "level": conditions.level,
-        "metrics": {name: score.model_dump() for name, score in scores.items() if name not in in_bins},
-        "not_available": {name: f"{NOT_KEPT}; {remedy}" for name, remedy in evaluation.missing.items()},
+        "metrics": {
+            name: score.model_dump() for name, score in scores.items() if name not in in_bins
+        },
+        "not_available": {
+            name: f"{NOT_KEPT}; {remedy}" for name, remedy in evaluation.missing.items()
+        },
         "remarks": list(evaluation.remarks),
         "bins": {
-            b.name: {**b.counts, **{m.name.removesuffix(f"[{b.name}]"): scores[m.name].model_dump() for m in b.metrics if m.name in scores}}
+            b.name: {
+                **b.counts,
+                **{
+                    m.name.removesuffix(f"[{b.name}]"): scores[m.name].model_dump()
+                    for m in b.metrics
+                    if m.name in scores
+                },
+            }
             for b in evaluation.bins
         },
     }
@@ -60,14 +71,21 @@ def record_intervals(evaluation: Evaluation, conditions: Conditions) -> dict[str
         "replicates": conditions.replicates,
         "seed": conditions.seed,
         "intervals": {
-            name: {"low": evaluation.scores[name].low, "high": evaluation.scores[name].high, "standard_error": spread}
+            name: {
+                "low": evaluation.scores[name].low,
+                "high": evaluation.scores[name].high,
+                "standard_error": spread,
+            }
             for name, spread in evaluation.spreads.items()
         },
     }
 
 
 def make_metric_tables(
-    evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = (), parts: Mapping[str, Mapping[str, Bound]] | None = None
+    evaluation: Evaluation,
+    conditions: Conditions,
+    remarks: Sequence[str] = (),
+    parts: Mapping[str, Mapping[str, Bound]] | None = None,
 ) -> list[Table]:
     """The metrics, the bins of training frequency when any metric of them was chosen, and the parts of the model where they were measured.
 
@@ -75,32 +93,66 @@ def make_metric_tables(
     """
     scores, summary = evaluation.scores, describe_conditions(conditions)
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
-    overall: list[list[Cell]] = [[name, s.value, s.low, s.high] for name, s in scores.items() if name not in in_bins]
+    overall: list[list[Cell]] = [
+        [name, s.value, s.low, s.high] for name, s in scores.items() if name not in in_bins
+    ]
     tables = []
     if overall:
-        columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
+        columns = [
+            Column(name="metric"),
+            *(Column(name=name, kind="points") for name in ("value", "low", "high")),
+        ]
         notes = [*_notes(evaluation, conditions), *(() if evaluation.chosen else remarks)]
-        tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=overall, notes=notes))
+        tables.append(
+            Table(
+                title=f"Metrics on {conditions.gold.split}",
+                columns=columns,
+                rows=overall,
+                notes=notes,
+            )
+        )
     if in_bins & set(scores):
-        kinds = [kind for kind in IN_BINS if any(f"{kind}[{b.name}]" in scores for b in evaluation.bins)]
-        counts = [Column(name=name, kind="count") for name in ("labels", "present", "assignments", "never assigned")]
+        kinds = [
+            kind for kind in IN_BINS if any(f"{kind}[{b.name}]" in scores for b in evaluation.bins)
+        ]
+        counts = [
+            Column(name=name, kind="count")
+            for name in ("labels", "present", "assignments", "never assigned")
+        ]
         columns = [Column(name="training documents"), *counts, *_bounded_columns(kinds)]
         rows = [
-            [b.name, *b.counts.values(), *_bounded_cells({kind: scores.get(f"{kind}[{b.name}]") for kind in kinds})]
+            [
+                b.name,
+                *b.counts.values(),
+                *_bounded_cells({kind: scores.get(f"{kind}[{b.name}]") for kind in kinds}),
+            ]
             for b in evaluation.bins
         ]
-        notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", summary]
-        tables.append(Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes))
+        notes = [
+            "recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has",
+            summary,
+        ]
+        tables.append(
+            Table(
+                title="By training documents of the label", columns=columns, rows=rows, notes=notes
+            )
+        )
     if parts:
         rows = [
-            [name, *_bounded_cells({kind: one.get(kind) for kind in PART_METRICS})] for name, one in {**parts, ALL_PARTS: scores}.items()
+            [name, *_bounded_cells({kind: one.get(kind) for kind in PART_METRICS})]
+            for name, one in {**parts, ALL_PARTS: scores}.items()
         ]
         notes = [
             "each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`",
             summary,
         ]
         tables.append(
-            Table(title="Each part alone", columns=[Column(name="part"), *_bounded_columns(PART_METRICS)], rows=rows, notes=notes)
+            Table(
+                title="Each part alone",
+                columns=[Column(name="part"), *_bounded_columns(PART_METRICS)],
+                rows=rows,
+                notes=notes,
+            )
         )
     return tables
 
@@ -108,13 +160,25 @@ def make_metric_tables(
 def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
     """The words that explain labels, by how they were chosen: what scores lose, where it was measured, and agreement with gold spans."""
     measured = any(one.without.value is not None for one in marks.figures.values())
-    columns = [Column(name=name, kind="exact") for name in ("lost without them", "lost with them alone") if measured]
+    columns = [
+        Column(name=name, kind="exact")
+        for name in ("lost without them", "lost with them alone")
+        if measured
+    ]
     columns += [Column(name=name, kind="points") for name in ("precision", "recall", "F1")]
     network = "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`"
     rows: list[list[Cell]] = []
     for words, one in marks.figures.items():
-        lost = [None if bound.value is None else round(bound.value, 2) for bound in (one.without, one.alone) if measured]
-        interval = "" if one.f1.low is None or one.f1.high is None else f"[{100 * one.f1.low:.1f}, {100 * one.f1.high:.1f}]"
+        lost = [
+            None if bound.value is None else round(bound.value, 2)
+            for bound in (one.without, one.alone)
+            if measured
+        ]
+        interval = (
+            ""
+            if one.f1.low is None or one.f1.high is None
+            else f"[{100 * one.f1.low:.1f}, {100 * one.f1.high:.1f}]"
+        )
         rows.append([words, *lost, one.precision.value, one.recall.value, one.f1.value, interval])
     return Table(
         title=f"Marked words of {of}: {marks.pairs:,} gold labels of {marks.documents:,} documents",
@@ -130,16 +194,24 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
 
 
 def _bounded_columns(names: Sequence[str]) -> list[Column]:
-    return [Column(name=f"{name}{bound}", kind="points") for name in names for bound in ("", " low", " high")]
+    return [
+        Column(name=f"{name}{bound}", kind="points")
+        for name in names
+        for bound in ("", " low", " high")
+    ]
 
 
 def _bounded_cells(scores: Mapping[str, Bound | None]) -> list[Cell]:
-    return [value for score in scores.values() for value in ((score or Bound()).model_dump().values())]
+    return [
+        value for score in scores.values() for value in ((score or Bound()).model_dump().values())
+    ]
 
 
 def describe_conditions(conditions: Conditions) -> str:
     """Documents, labels, convention, resamples and seed in one line, for a table beside that of the metrics."""
-    resamples = f"{conditions.replicates} resamples of the documents, " if conditions.replicates else ""
+    resamples = (
+        f"{conditions.replicates} resamples of the documents, " if conditions.replicates else ""
+    )
     drawn = f"{100 * conditions.level:g}% intervals from {resamples}" if resamples else ""
     return f"{describe_gold(conditions.gold, conditions.convention)}; {drawn}seed {conditions.seed}"
 
@@ -147,17 +219,31 @@ def describe_conditions(conditions: Conditions) -> str:
 def _concerns(assumption: str, names: Iterable[str]) -> bool:
     """Whether an assumption of a convention is about one of these metrics."""
     subject = assumption.split(" ")[0]
-    starts = {"P@k": ("P@",), "R@k": ("R@",), "ideals": ("nDCG", "PSP"), "macro-F1": ("macro-F1",), "PSP": ("PSP",)}.get(subject, ("",))
+    starts = {
+        "P@k": ("P@",),
+        "R@k": ("R@",),
+        "ideals": ("nDCG", "PSP"),
+        "macro-F1": ("macro-F1",),
+        "PSP": ("PSP",),
+    }.get(subject, ("",))
     return any(name.startswith(starts) for name in names)
 
 
 def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     data, gold, never = conditions.data, conditions.gold, evaluation.labels_never
     without = int((gold.sizes == 0).sum())
-    of_labels = {name: count for name, count in evaluation.labels_averaged.items() if name in evaluation.scores}
+    of_labels = {
+        name: count
+        for name, count in evaluation.labels_averaged.items()
+        if name in evaluation.scores
+    }
     averaged = "".join(f"{name} over {count} labels; " for name, count in of_labels.items())
     outside = int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)
-    assumed = [text for text in conditions.convention.assumptions if not evaluation.chosen or _concerns(text, evaluation.scores)]
+    assumed = [
+        text
+        for text in conditions.convention.assumptions
+        if not evaluation.chosen or _concerns(text, evaluation.scores)
+    ]
     notes = [
         f"convention {conditions.convention.name}: {'; '.join(assumed)}",
         f"{describe_gold(gold, conditions.convention)}; {averaged}{conditions.system.origin}",
@@ -169,7 +255,10 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         ]
         notes += [
             f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list",
-            *(f"not available: {name} ({NOT_KEPT}; {remedy})" for name, remedy in evaluation.missing.items()),
+            *(
+                f"not available: {name} ({NOT_KEPT}; {remedy})"
+                for name, remedy in evaluation.missing.items()
+            ),
         ]
     if conditions.replicates:
         drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
@@ -184,11 +273,19 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     documents, tokens = (cut.get(name, 0.0) for name in CUT_FIELDS)
     if documents:
         lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
-        notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")
+        notes.append(
+            f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}"
+        )
     if conditions.removed:
-        notes.append(f"{conditions.removed} pairs of document and label do not count: they were taken out of the predictions")
+        notes.append(
+            f"{conditions.removed} pairs of document and label do not count: they were taken out of the predictions"
+        )
     if conditions.system.leaks:
-        notes.append("LEAKAGE: validation and test documents were seen in training (plant mig --allow-leakage); these figures are too good")
+        notes.append(
+            "LEAKAGE: validation and test documents were seen in training (plant mig --allow-leakage); these figures are too good"
+        )
     if conditions.unknown:
-        notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
+        notes.append(
+            f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
+        )
     return notes

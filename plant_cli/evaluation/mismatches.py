@@ -21,7 +21,9 @@ class Mismatch:
     count: int  # how many of the names that were looked at it explains
 
     def __str__(self) -> str:
-        return f"they differ by {self.cause}: '{self.found}' in the file, '{self.known}' in the corpus"
+        return (
+            f"they differ by {self.cause}: '{self.found}' in the file, '{self.known}' in the corpus"
+        )
 
 
 CAUSES: tuple[tuple[str, Callable[[str], str]], ...] = (
@@ -34,7 +36,10 @@ CAUSES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("quotes or brackets around them", lambda name: name.strip("'\"<>[]()")),
     ("points", lambda name: name.replace(".", "")),
     ("the ending of a file name", lambda name: re.sub(r"\.[a-zA-Z]{2,5}$", "", name)),
-    ("what stands before the last slash, colon or #", lambda name: re.split(r"[/#:\\]", name.rstrip("/"))[-1]),
+    (
+        "what stands before the last slash, colon or #",
+        lambda name: re.split(r"[/#:\\]", name.rstrip("/"))[-1],
+    ),
     ("a mark before them", lambda name: name.removeprefix("__label__")),
 )
 """What is often lost or added on the way, and how a name looks without it; the first that explains most names is told."""
@@ -48,7 +53,9 @@ def find_mismatch(found: Iterable[str], known: Iterable[str]) -> Mismatch | None
         if best is not None and best.count == len(unknown):
             break
         folded = {fold(name): name for name in reversed(all_known)}
-        pairs = [(name, folded[fold(name)]) for name in unknown if fold(name) and fold(name) in folded]
+        pairs = [
+            (name, folded[fold(name)]) for name in unknown if fold(name) and fold(name) in folded
+        ]
         if len(pairs) > (best.count if best else 0):
             best = Mismatch(cause=cause, found=pairs[0][0], known=pairs[0][1], count=len(pairs))
     return best

@@ -56,9 +56,15 @@ class CalibrationRecord(Record):
 class MarkFigures(Record):
     """Of some words of texts: means over pairs of document and label, with intervals over documents."""
 
-    without: Bound = Bound()  # log-odds that the label loses without the words: the more, the more the score rests on them
-    alone: Bound = Bound()  # log-odds that it loses where they are the whole text: the less, the more they are enough
-    precision: Bound = Bound()  # share of the words that people marked, too; None: nobody marked any
+    without: Bound = (
+        Bound()
+    )  # log-odds that the label loses without the words: the more, the more the score rests on them
+    alone: Bound = (
+        Bound()
+    )  # log-odds that it loses where they are the whole text: the less, the more they are enough
+    precision: Bound = (
+        Bound()
+    )  # share of the words that people marked, too; None: nobody marked any
     recall: Bound = Bound()  # share of people's words that are among them
     f1: Bound = Bound()
 
@@ -83,20 +89,35 @@ class MetricsRecord(Record):
     gold: str  # hash of document ids and gold labels
     threshold: str  # from which score a label is assigned, in words
     leakage: bool = False  # whether validation and test documents were seen in training
-    labels_averaged: dict[str, int] = Field(default_factory=dict)  # how many labels each average over labels averages
-    labels_never: dict[str, int] = Field(default_factory=dict)  # labels of train, and how many of them were never assigned or listed
+    labels_averaged: dict[str, int] = Field(
+        default_factory=dict
+    )  # how many labels each average over labels averages
+    labels_never: dict[str, int] = Field(
+        default_factory=dict
+    )  # labels of train, and how many of them were never assigned or listed
     seed: int  # of the resamples
     level: float  # coverage of the intervals
     metrics: dict[str, Bound]
-    bins: dict[str, dict[str, int | Bound]] = Field(default_factory=dict)  # by training frequency: counts, and metrics of the labels in it
-    parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)  # of each part of the model alone
+    bins: dict[str, dict[str, int | Bound]] = Field(
+        default_factory=dict
+    )  # by training frequency: counts, and metrics of the labels in it
+    parts: dict[str, dict[str, Bound]] = Field(
+        default_factory=dict
+    )  # of each part of the model alone
     calibration: CalibrationRecord | None = None  # None for scores that are no probabilities
-    calibration_network: CalibrationRecord | None = None  # of the network alone, where its predictions were kept
+    calibration_network: CalibrationRecord | None = (
+        None  # of the network alone, where its predictions were kept
+    )
     marked_words: MarkedWords | None = None  # where the corpus has gold spans
 
     def all_metrics(self) -> dict[str, Bound]:
         """The metrics, and those of the bins as `R@10[1-5]`."""
-        inside = {f"{name}[{b}]": bound for b, content in self.bins.items() for name, bound in content.items() if isinstance(bound, Bound)}
+        inside = {
+            f"{name}[{b}]": bound
+            for b, content in self.bins.items()
+            for name, bound in content.items()
+            if isinstance(bound, Bound)
+        }
         return {**self.metrics, **inside}
 
 
@@ -108,7 +129,19 @@ def read_metrics(folder: Path) -> MetricsRecord:
 
 FEWEST_RESAMPLES = 20  # resamples
 DEFAULT_METRICS = (
-    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
+    *(
+        "P@1",
+        "P@5",
+        "nDCG@5",
+        "PSP@5",
+        "R@10",
+        "R@50",
+        "MAP",
+        "micro-F1",
+        "macro-F1",
+        "R@10[1-5]",
+        "R@50[1-5]",
+    ),
     *("micro-AUC", "macro-AUC"),  # where every system has every score
 )
 
@@ -116,23 +149,48 @@ DEFAULT_METRICS = (
 def refuse_too_few(resamples: int) -> int:
     """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for an interval."""
     if 0 < resamples < FEWEST_RESAMPLES:
-        raise ValueError(f"0, or {FEWEST_RESAMPLES} and more: of fewer resamples there is no interval to speak of")
+        raise ValueError(
+            f"0, or {FEWEST_RESAMPLES} and more: of fewer resamples there is no interval to speak of"
+        )
     return resamples
 
 
 class ScoringOptions(Options):
     """Base of the options of every stage that computes metrics."""
 
-    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", level="everyday", short="-m")
-    metric_options: dict[str, dict[str, Any]] = option({}, "An option of a metric, such as propensity.a=0.5 (repeatable).", keys="metric")
+    metric: list[str] = option(
+        [],
+        "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).",
+        level="everyday",
+        short="-m",
+    )
+    metric_options: dict[str, dict[str, Any]] = option(
+        {}, "An option of a metric, such as propensity.a=0.5 (repeatable).", keys="metric"
+    )
     convention: ConventionName = option("plant", CONVENTION_HELP)
-    bootstrap: int = option(1000, "Resamples for the intervals, 20 or more; 0: no intervals.", level="everyday", ge=0)
+    bootstrap: int = option(
+        1000, "Resamples for the intervals, 20 or more; 0: no intervals.", level="everyday", ge=0
+    )
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.", level="everyday")
-    hierarchy: str | None = option(None, "A table of labels and parents: label, parent (default: those of the vocabulary).", path=True)
-    label_order: str | None = option(None, "For predictions that number their labels: a file with a label a line, from 0.", path=True)
-    remove_pairs: str | None = option(None, "Pairs to take out: `document label` from 0, as in filter_labels_test.txt.", path=True)
-    memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
+    hierarchy: str | None = option(
+        None,
+        "A table of labels and parents: label, parent (default: those of the vocabulary).",
+        path=True,
+    )
+    label_order: str | None = option(
+        None,
+        "For predictions that number their labels: a file with a label a line, from 0.",
+        path=True,
+    )
+    remove_pairs: str | None = option(
+        None, "Pairs to take out: `document label` from 0, as in filter_labels_test.txt.", path=True
+    )
+    memory: str = option(
+        "1GB",
+        "Memory for the scores that AUC reads at a time, such as 500MB.",
+        pattern=SIZE_PATTERN,
+    )
 
     @field_validator("metric_options", mode="before")
     @classmethod
@@ -140,13 +198,18 @@ class ScoringOptions(Options):
         """A tagged section of a recipe inherits options; null takes one back."""
         families = value.items() if isinstance(value, dict) else ()
         kept = {family: options for family, options in families if options is not None}
-        cleaned = {f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g for f, g in kept.items()}
+        cleaned = {
+            f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g
+            for f, g in kept.items()
+        }
         return cleaned if isinstance(value, dict) else value
 
     _are_enough = field_validator("bootstrap")(refuse_too_few)
 
 
-_FORM = re.compile(r"\s*(?P<metric>(?:[^<>=\[]|\[.*\])+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")
+_FORM = re.compile(
+    r"\s*(?P<metric>(?:[^<>=\[]|\[.*\])+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*"
+)
 _SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
@@ -168,17 +231,30 @@ def parse_gates(texts: Sequence[str]) -> list[Gate]:
     for text in texts:
         parts = _FORM.fullmatch(text)
         if parts is None or float(parts["bound"]) > 1:
-            expected, todo = "a metric, one of >= <= > <, and a fraction from 0 to 1", "write it like --require 'P@5>=0.6'"
-            raise UsageError(f"the requirement '{text}' cannot be read", where=f"--require '{text}'", expected=expected, todo=todo)
+            expected, todo = (
+                "a metric, one of >= <= > <, and a fraction from 0 to 1",
+                "write it like --require 'P@5>=0.6'",
+            )
+            raise UsageError(
+                f"the requirement '{text}' cannot be read",
+                where=f"--require '{text}'",
+                expected=expected,
+                todo=todo,
+            )
         gates.append(Gate(parts["metric"], parts["sign"], float(parts["bound"])))
     return gates
 
 
-def require_named(gates: Sequence[Gate], known: Collection[str], todo: str = "choose one of these") -> None:
+def require_named(
+    gates: Sequence[Gate], known: Collection[str], todo: str = "choose one of these"
+) -> None:
     """`UsageError` for a requirement on what is not measured."""
     for gate in gates:
         if gate.metric not in known:
-            what, expected = f"nothing here is named '{gate.metric}'", near_names(gate.metric, known)
+            what, expected = (
+                f"nothing here is named '{gate.metric}'",
+                near_names(gate.metric, known),
+            )
             raise UsageError(what, where=f"--require '{gate}'", expected=expected, todo=todo)
 
 
@@ -186,10 +262,16 @@ def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where
     """Check every requirement; an undefined metric (None) meets none."""
     require_named(gates, values, todo="choose one of these; the results are written")
     reached = {g: values[g.metric] for g in gates}
-    failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
+    failed = [
+        g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)
+    ]
     if failed:
         raise GateFailed(
-            "not met: " + ", ".join(f"{g} (it is {'undefined' if (v := reached[g]) is None else f'{v:.4f}'})" for g in failed),
+            "not met: "
+            + ", ".join(
+                f"{g} (it is {'undefined' if (v := reached[g]) is None else f'{v:.4f}'})"
+                for g in failed
+            ),
             where=where,
             expected=", ".join(map(str, failed)),
             todo="the results are written; look at them before lowering the bar",

@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api import ArtefactError, Choice, DataError, MetricSpec, Options, Reporter, StageContext, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    DataError,
+    MetricSpec,
+    Options,
+    Reporter,
+    StageContext,
+    UsageError,
+)
 from plant_cli.api.context import join_tag, with_tag
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
@@ -39,7 +48,9 @@ class System:
     cut: Mapping[str, Any] = field(default_factory=dict)
     """What of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT_FIELDS`, and the counts of
     `EVIDENCE_CUT` (empty: unknown)."""
-    folder: Path | None = None  # of our predictions, which may hold every score; None for another tool's
+    folder: Path | None = (
+        None  # of our predictions, which may hold every score; None for another tool's
+    )
     leaks: bool = False  # whether its relevance was counted on validation and test documents, too
 
 
@@ -72,7 +83,10 @@ def locate(name: str) -> Location:
 def shorten_names(names: Sequence[str]) -> dict[str, str]:
     """The names of systems for tables: of a path its last part, where no other system has the same."""
     last = [Path(name).name for name in names]
-    return {name: part if last.count(part) == 1 else name for name, part in zip(names, last, strict=True)}
+    return {
+        name: part if last.count(part) == 1 else name
+        for name, part in zip(names, last, strict=True)
+    }
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
@@ -85,12 +99,23 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
         return {}
     opened = Run.open(location.run or run)
     todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(opened.path))}"
-    if (opened.stage("predict", location.tag).path / THRESHOLDS).exists():  # an ensemble, whatever seeds it is made of
+    if (
+        opened.stage("predict", location.tag).path / THRESHOLDS
+    ).exists():  # an ensemble, whatever seeds it is made of
         return {}
     first = opened.stage("finetune", location.tag)
     by_seed = {first.require(todo).seed: name}
-    records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
-    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == location.tag and seed is not None]
+    records = [
+        record
+        for folder in opened.stages()
+        if (record := folder.record()) is not None and record.stage == "finetune"
+    ]
+    marked = [
+        (seed, record)
+        for record in records
+        for base, seed in [split_seed(record.tag)]
+        if base == location.tag and seed is not None
+    ]
     for seed, record in sorted(marked, key=lambda pair: pair[0]):
         folder = join_tag("finetune", record.tag)
         by_seed.setdefault(seed, folder if location.run is None else str(location.run / folder))
@@ -122,7 +147,11 @@ def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Go
         predictions=predict / PREDICTIONS,
         threshold=thresholds.value,
         origin=describe_thresholds(thresholds),
-        cut={name: summary[name][gold.split] for name in (*CUT_FIELDS, EVIDENCE_CUT) if gold.split in summary.get(name, {})},
+        cut={
+            name: summary[name][gold.split]
+            for name in (*CUT_FIELDS, EVIDENCE_CUT)
+            if gold.split in summary.get(name, {})
+        },
         folder=predict,
         leaks=find_leakage(predict),
     )
@@ -131,7 +160,11 @@ def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Go
 def file_system(path: Path, threshold: float | None = None) -> System:
     """Predictions of another tool."""
     value = FOREIGN_THRESHOLD if threshold is None else threshold
-    origin = f"threshold {value:g} " + ("given" if threshold is not None else "by default: another tool's scores may need another one")
+    origin = f"threshold {value:g} " + (
+        "given"
+        if threshold is not None
+        else "by default: another tool's scores may need another one"
+    )
     return System(name=str(path), predictions=path, threshold=value, origin=origin)
 
 
@@ -148,7 +181,11 @@ def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path
     ours, theirs, split = CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), gold.split
     sources = [record.splits.get(split) or record.splits["train"] for record in (ours, theirs)]
     counts = f"{sources[0].documents} documents here, {sources[1].documents} there"
-    reasons = {"documents": counts, "ids": "other document ids", "labels": "other gold labels of the documents"}
+    reasons = {
+        "documents": counts,
+        "ids": "other document ids",
+        "labels": "other gold labels of the documents",
+    }
     differences = [reasons[name] for name in sources[0].differences(sources[1]) if name != "texts"]
     if split != "test" and sorted(ours.held_out) != sorted(theirs.held_out):
         differences.append("other training documents held out")
@@ -167,7 +204,9 @@ def find_leakage(folder: Path) -> bool:
     record = StageFolder(folder).record()
     if record is None:
         return False
-    return bool(record.options.get("allow_leakage")) or any(find_leakage(folder.parent / name) for name in record.inputs)
+    return bool(record.options.get("allow_leakage")) or any(
+        find_leakage(folder.parent / name) for name in record.inputs
+    )
 
 
 def warn_leakage(system: System, reporter: Reporter) -> None:
@@ -180,8 +219,14 @@ def warn_leakage(system: System, reporter: Reporter) -> None:
 
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
     """Every score of the gold documents, if `plant predict --auc` kept them."""
-    values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
-    return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
+    values = (
+        None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
+    )
+    return (
+        None
+        if values is None
+        else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
+    )
 
 
 def describe_thresholds(thresholds: Thresholds) -> str:
@@ -197,7 +242,9 @@ NEARLY = 0.75  # how alike two tags are, from 0 to 1, so that one may be the oth
 _CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
 
 
-def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
+def find_system(
+    context: StageContext, name: str, gold: Gold, threshold: float | None = None
+) -> System:
     """The system of a name (see `locate`); its predictions are made if it is one of this run and has none."""
     location = locate(name)
     if location.file is not None:
@@ -214,7 +261,11 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
 def find_judged_tag(context: StageContext) -> str | None:
     """The tag of the system that a stage evaluates: that of the stage, or none if no system has it: one system can be evaluated twice."""
     tag, run = context.tag, Run.open(context.run_path)
-    records = [record for folder in run.stages() if (record := folder.record()) is not None and record.stage in ("finetune", "predict")]
+    records = [
+        record
+        for folder in run.stages()
+        if (record := folder.record()) is not None and record.stage in ("finetune", "predict")
+    ]
     tags, (variant, seed) = {record.tag for record in records}, split_seed(tag)
     plain = None if seed is None else mark_seed(None, seed)
     if tag in tags or variant is None or variant in tags or plain not in tags:
@@ -228,7 +279,9 @@ def find_judged_tag(context: StageContext) -> str | None:
             todo="give a system's tag, or a name that is unlike all of them, to judge the system without a tag a second time",
         )
     judged = "the one without a tag" if plain is None else f"'{plain}'"
-    context.reporter.note(f"no system has the tag '{tag}': {judged} is evaluated, and '{context.folder.name}' holds the results")
+    context.reporter.note(
+        f"no system has the tag '{tag}': {judged} is evaluated, and '{context.folder.name}' holds the results"
+    )
     return plain
 
 
@@ -239,13 +292,20 @@ def find_chosen(context: StageContext, name: str | None) -> Thresholds | None:
     path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
     if stage is None and path.is_file():
         return read_thresholds(path.parent, labels.hash, len(labels), path.name)
-    return read_thresholds(context.input("thresholds", stage["tag"] if stage else name), labels.hash, len(labels))
+    return read_thresholds(
+        context.input("thresholds", stage["tag"] if stage else name), labels.hash, len(labels)
+    )
 
 
-def choose_families(context: StageContext, options: Mapping[str, Mapping[str, Any]]) -> list[tuple[MetricSpec, Options]]:
+def choose_families(
+    context: StageContext, options: Mapping[str, Mapping[str, Any]]
+) -> list[tuple[MetricSpec, Options]]:
     """All registered families of metrics.
 
     `options`: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
     """
     names = dict.fromkeys([*(spec.name for spec in context.components(MetricSpec)), *options])
-    return [context.component(MetricSpec, Choice(name=name, options=dict(options.get(name, {})))) for name in names]
+    return [
+        context.component(MetricSpec, Choice(name=name, options=dict(options.get(name, {}))))
+        for name in names
+    ]

@@ -20,7 +20,9 @@ class Target:
     """One measure that thresholds are to reach."""
 
     measure: TargetMeasure
-    least: float | None = None  # the share to be reached, above 0 and at most 1; None: as much as possible
+    least: float | None = (
+        None  # the share to be reached, above 0 and at most 1; None: as much as possible
+    )
 
     def __str__(self) -> str:
         return self.measure if self.least is None else f"{self.measure}={self.least:g}"
@@ -56,7 +58,19 @@ def parse_targets(texts: Sequence[str]) -> Targets:
 def _parse(text: str) -> Target:
     read = _PATTERN.fullmatch(text.strip().lower())
     measure, least = (read["measure"], read["least"]) if read else ("", None)
-    if measure in get_args(TargetMeasure) and (measure in BOUNDED) == (least is not None) and (least is None or 0 < float(least) <= 1):
+    if (
+        measure in get_args(TargetMeasure)
+        and (measure in BOUNDED) == (least is not None)
+        and (least is None or 0 < float(least) <= 1)
+    ):
         return Target(measure=measure, least=None if least is None else float(least))  # type: ignore[arg-type]
-    expected, todo = f"{TARGET_FORM}; the share is above 0 and at most 1", "write it like --target precision=0.9"
-    raise UsageError(f"the target '{text}' cannot be read", where=f"--target '{text}'", expected=expected, todo=todo)
+    expected, todo = (
+        f"{TARGET_FORM}; the share is above 0 and at most 1",
+        "write it like --target precision=0.9",
+    )
+    raise UsageError(
+        f"the target '{text}' cannot be read",
+        where=f"--target '{text}'",
+        expected=expected,
+        todo=todo,
+    )

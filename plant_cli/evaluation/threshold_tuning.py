@@ -39,13 +39,19 @@ from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW, VALIDATION
 
 Objective = Literal["micro-F1", "macro-F1"]
 WITHOUT_PREDICTIONS = 0.5
-DOCUMENTS_FOR_A_THRESHOLD = 20  # validation documents that a label, or a group of labels, needs for a separate threshold
+DOCUMENTS_FOR_A_THRESHOLD = (
+    20  # validation documents that a label, or a group of labels, needs for a separate threshold
+)
 NEVER = np.inf
 OWN_GROUP = "own"  # the name of a group of one label
 FOLDS = 5
 DECISIONS = "decisions.json"
-CONVENTION: ConventionName = "xmlrepo"  # every document counts, and also gold labels unseen in train
-Decided = tuple[Mapping[str, Booleans], Predictions, Gold]  # which predictions are assigned, reviewed and rejected [N, K], of which split
+CONVENTION: ConventionName = (
+    "xmlrepo"  # every document counts, and also gold labels unseen in train
+)
+Decided = tuple[
+    Mapping[str, Booleans], Predictions, Gold
+]  # which predictions are assigned, reviewed and rejected [N, K], of which split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +78,9 @@ class Cuts:
         return order[np.unique(self.groups[order], return_index=True)[1]]
 
 
-def find_cuts(top: Integers, scores: Floats, gold: csr_array, labels: int, groups: Integers | None = None) -> Cuts:
+def find_cuts(
+    top: Integers, scores: Floats, gold: csr_array, labels: int, groups: Integers | None = None
+) -> Cuts:
     """The cuts of predictions [N, K] (columns of gold, or −1; their scores) beside gold [N, L + U].
 
     Args:
@@ -124,11 +132,15 @@ def _change_f1(columns: Integers, hits: Booleans, gold: csr_array, labels: int) 
     sums = np.concatenate([[0], np.cumsum(right)])
     tp = sums[:-1] - sums[starts]
     changes = np.zeros(columns.size)
-    changes[order] = divide(2.0 * (tp + right), assigned + 1 + positives) - divide(2.0 * tp, assigned + positives)
+    changes[order] = divide(2.0 * (tp + right), assigned + 1 + positives) - divide(
+        2.0 * tp, assigned + positives
+    )
     return changes
 
 
-def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1") -> Tuned:
+def tune_threshold(
+    top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1"
+) -> Tuned:
     """The one threshold for all labels under which assigning `score >= threshold` has the highest F1; for the arguments see `find_cuts`.
 
     Gold of labels that no training document has counts as missed in micro-F1. The same threshold is best for macro-F1 over all labels of
@@ -137,18 +149,26 @@ def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     cuts = find_cuts(top, scores, gold, labels)
     if not cuts.values.size:
         return Tuned(value=WITHOUT_PREDICTIONS, score=0.0)
-    curve = 2.0 * cuts.right / (cuts.assigned + gold.nnz) if objective == "micro-F1" else cuts.macro / max(labels, 1)
+    curve = (
+        2.0 * cuts.right / (cuts.assigned + gold.nnz)
+        if objective == "micro-F1"
+        else cuts.macro / max(labels, 1)
+    )
     best = np.argmax(curve)
     return Tuned(value=float(cuts.values[best]), score=float(curve[best]))
 
 
-def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float) -> Floats:
+def tune_per_label(
+    top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float
+) -> Floats:
     """One threshold per label of train [L], each the best for that label's F1; for the arguments see `find_cuts`.
 
     `fallback`: the threshold of labels that no predicted document has as gold.
     """
     cuts = find_cuts(top, scores, gold, labels, np.arange(labels))
-    f1, useful = rate_cuts("f1", cuts.right, cuts.assigned, _count_positives(gold)[cuts.groups], 0.0)
+    f1, useful = rate_cuts(
+        "f1", cuts.right, cuts.assigned, _count_positives(gold)[cuts.groups], 0.0
+    )
     best = cuts.choose(f1)
     thresholds = np.full(labels, fallback, dtype=np.float64)
     thresholds[cuts.groups[best]] = np.where(useful[best], cuts.values[best], fallback)
@@ -160,7 +180,11 @@ def _count_positives(gold: csr_array) -> Integers:
 
 
 def rate_cuts(
-    measure: TargetMeasure, right: Floats, assigned: Floats, positives: Floats | Integers | float, least: float
+    measure: TargetMeasure,
+    right: Floats,
+    assigned: Floats,
+    positives: Floats | Integers | float,
+    least: float,
 ) -> tuple[Floats, Booleans]:
     """How good each cut is for a target, and whether it reaches the share wanted, from right, assigned and gold labels [c].
 
@@ -183,13 +207,19 @@ class ChosenThresholds:
     """Thresholds of the labels of the index, which share them in groups."""
 
     assign: Floats  # the score from which each label is assigned [L]; infinite: never
-    review: Floats  # the score from which a label that is not assigned is reviewed [L]; infinite: never
+    review: (
+        Floats  # the score from which a label that is not assigned is reviewed [L]; infinite: never
+    )
     groups: Integers  # the group of each label [L]
-    names: tuple[str, ...]  # of the groups: training documents of their labels, such as `1-5`, or `own` [G]
+    names: tuple[
+        str, ...
+    ]  # of the groups: training documents of their labels, such as `1-5`, or `own` [G]
     reached: Booleans  # whether the target can be reached on validation, by group [G]
 
 
-def group_by_frequency(positives: Integers, train_counts: Integers, enough: int) -> tuple[Integers, tuple[str, ...]]:
+def group_by_frequency(
+    positives: Integers, train_counts: Integers, enough: int
+) -> tuple[Integers, tuple[str, ...]]:
     """A group for each label with enough documents, and groups of labels about as frequent for the others: group [L], and names [G].
 
     Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.
@@ -219,7 +249,12 @@ def group_by_frequency(positives: Integers, train_counts: Integers, enough: int)
 
 
 def choose_thresholds(
-    top: Integers, scores: Floats, gold: csr_array, train_counts: Integers, target: Target, enough: int = DOCUMENTS_FOR_A_THRESHOLD
+    top: Integers,
+    scores: Floats,
+    gold: csr_array,
+    train_counts: Integers,
+    target: Target,
+    enough: int = DOCUMENTS_FOR_A_THRESHOLD,
 ) -> ChosenThresholds:
     """The thresholds that reach a target on documents with known labels; nothing is reviewed. For the arguments see `find_cuts`.
 
@@ -241,18 +276,34 @@ def choose_thresholds(
     groups, names = group_by_frequency(positives, train_counts, enough)
     cuts = find_cuts(top, scores, gold, labels, groups)
     totals = np.bincount(groups, positives, minlength=len(names))[cuts.groups]
-    quality, useful = rate_cuts(target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0)
+    quality, useful = rate_cuts(
+        target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0
+    )
     if target.measure == "macro-f1":
-        quality = np.where(np.array(names, dtype=object)[cuts.groups] == OWN_GROUP, quality, cuts.macro / max(labels, 1))
+        quality = np.where(
+            np.array(names, dtype=object)[cuts.groups] == OWN_GROUP,
+            quality,
+            cuts.macro / max(labels, 1),
+        )
         useful = quality > 0
     best = cuts.choose(quality)
     values, reached = np.full(len(names), NEVER), np.zeros(len(names), dtype=bool)
     reached[cuts.groups[best]] = useful[best]
-    values[cuts.groups[best]] = np.where(useful[best] | (target.measure == "recall"), cuts.values[best], NEVER)
-    return ChosenThresholds(assign=values[groups], review=np.full(labels, NEVER), groups=groups, names=names, reached=reached)
+    values[cuts.groups[best]] = np.where(
+        useful[best] | (target.measure == "recall"), cuts.values[best], NEVER
+    )
+    return ChosenThresholds(
+        assign=values[groups],
+        review=np.full(labels, NEVER),
+        groups=groups,
+        names=names,
+        reached=reached,
+    )
 
 
-def choose_on_validation(predictions: Predictions, gold: Gold, targets: Targets, review: float | None) -> ChosenThresholds:
+def choose_on_validation(
+    predictions: Predictions, gold: Gold, targets: Targets, review: float | None
+) -> ChosenThresholds:
     """Choose both thresholds on validation documents.
 
     `review`: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
@@ -271,20 +322,40 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
         if target is None or target.least is None:
             continue
         if target.measure == "recall":
-            possible, right = int(matrix[:, : gold.indexed].sum()), int(find_hits(top, matrix).sum())
+            possible, right = (
+                int(matrix[:, : gold.indexed].sum()),
+                int(find_hits(top, matrix).sum()),
+            )
             best = right / max(1, possible)
             reached, todo = best >= target.least, "or predict longer lists"
             what = f"{right} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
         else:
-            reached = bool(choose_thresholds(top, scores, matrix, gold.train_counts[: gold.indexed], target).reached.any())
-            what, todo = _best_precision(find_cuts(top, scores, matrix, gold.indexed)), "or let a person review labels: --target f1"
+            reached = bool(
+                choose_thresholds(
+                    top, scores, matrix, gold.train_counts[: gold.indexed], target
+                ).reached.any()
+            )
+            what, todo = (
+                _best_precision(find_cuts(top, scores, matrix, gold.indexed)),
+                "or let a person review labels: --target f1",
+            )
         if not reached:
-            expected, todo = "a target that predictions of validation can reach", f"ask for less than {target}, {todo}"
-            raise DataError(f"the target {target} cannot be reached: {what}", where=where, expected=expected, todo=todo)
+            expected, todo = (
+                "a target that predictions of validation can reach",
+                f"ask for less than {target}, {todo}",
+            )
+            raise DataError(
+                f"the target {target} cannot be reached: {what}",
+                where=where,
+                expected=expected,
+                todo=todo,
+            )
 
 
 def _best_precision(cuts: Cuts) -> str:
-    shares = cuts.right / (cuts.assigned + 1.0)  # as if the next label were wrong, as `rate_cuts` counts
+    shares = cuts.right / (
+        cuts.assigned + 1.0
+    )  # as if the next label were wrong, as `rate_cuts` counts
     best = np.argmax(shares)
     right, assigned = int(cuts.right[best]), int(cuts.assigned[best])
     share = f"{right / assigned:.3f}, or {shares.max():.3f} if the next one is wrong"
@@ -297,10 +368,16 @@ def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[s
     labels = np.where(known, predictions.top, 0)
     assigned = known & (predictions.scores >= chosen.assign[labels])
     reviewed = known & (predictions.scores >= chosen.review[labels]) & ~assigned
-    return {ASSIGN: assigned, REVIEW: reviewed, REJECT: ~np.isneginf(predictions.scores) & ~assigned & ~reviewed}
+    return {
+        ASSIGN: assigned,
+        REVIEW: reviewed,
+        REJECT: ~np.isneginf(predictions.scores) & ~assigned & ~reviewed,
+    }
 
 
-def decide_left_out(predictions: Predictions, gold: Gold, targets: Targets, review: float | None, seed: int) -> dict[str, Booleans]:
+def decide_left_out(
+    predictions: Predictions, gold: Gold, targets: Targets, review: float | None, seed: int
+) -> dict[str, Booleans]:
     """The decisions on validation, for each document by thresholds that were chosen without its fifth of the documents."""
     documents = len(predictions.top)
     folds = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
@@ -308,12 +385,17 @@ def decide_left_out(predictions: Predictions, gold: Gold, targets: Targets, revi
     decisions = {ASSIGN: np.zeros_like(rejected), REVIEW: np.zeros_like(rejected), REJECT: rejected}
     for fold in range(min(FOLDS, documents)):
         others, these = (
-            replace(predictions, top=predictions.top[rows], scores=predictions.scores[rows]) for rows in (folds != fold, folds == fold)
+            replace(predictions, top=predictions.top[rows], scores=predictions.scores[rows])
+            for rows in (folds != fold, folds == fold)
         )
         known = replace(gold, matrix=gold.matrix[np.flatnonzero(folds != fold)])
-        if not known.matrix[:, : gold.indexed].nnz:  # nothing to choose by: nothing is decided without a person
+        if not known.matrix[
+            :, : gold.indexed
+        ].nnz:  # nothing to choose by: nothing is decided without a person
             continue
-        for name, mask in find_decisions(these, choose_on_validation(others, known, targets, review)).items():
+        for name, mask in find_decisions(
+            these, choose_on_validation(others, known, targets, review)
+        ).items():
             decisions[name][folds == fold] = mask
     return decisions
 
@@ -324,7 +406,9 @@ def are_probabilities(predictions: Predictions) -> bool:
     return bool(len(scores) and scores.min() >= 0 and scores.max() <= 1)
 
 
-def record_decisions(decided: Mapping[str, Decided], chosen: ChosenThresholds, conditions: Mapping[str, Any]) -> dict[str, Any]:
+def record_decisions(
+    decided: Mapping[str, Decided], chosen: ChosenThresholds, conditions: Mapping[str, Any]
+) -> dict[str, Any]:
     """The content of decisions.json: fractions from 0 to 1, labels per document; null where undefined.
 
     Args:
@@ -342,7 +426,13 @@ def record_decisions(decided: Mapping[str, Decided], chosen: ChosenThresholds, c
 
 
 def measure_decisions(
-    masks: Mapping[str, Booleans], predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int
+    masks: Mapping[str, Booleans],
+    predictions: Predictions,
+    gold: Gold,
+    *,
+    replicates: int,
+    level: float,
+    seed: int,
 ) -> dict[str, Any]:
     """What decisions lead to on one split, as decisions.json holds it: each with its interval from resamples of the documents.
 
@@ -362,9 +452,17 @@ def measure_decisions(
         metrics.append(ratio_of_sums(f"{name} recall", held[name], sizes))
     metrics.append(ratio_of_sums("automatic", labels[ASSIGN], labels[ASSIGN] + labels[REVIEW]))
     metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
-    drawn = resample(metrics, replicates, np.random.default_rng(seed)) if replicates else np.zeros((len(metrics), 0))
+    drawn = (
+        resample(metrics, replicates, np.random.default_rng(seed))
+        if replicates
+        else np.zeros((len(metrics), 0))
+    )
     bounds = {m.name: _bound(m, values, level) for m, values in zip(metrics, drawn, strict=True)}
-    total = float(predictions.scores[~np.isneginf(predictions.scores)].sum()) if are_probabilities(predictions) else None
+    total = (
+        float(predictions.scores[~np.isneginf(predictions.scores)].sum())
+        if are_probabilities(predictions)
+        else None
+    )
     return {
         "documents": len(gold.doc_ids),
         "gold": gold.hash,
@@ -374,8 +472,13 @@ def measure_decisions(
         "documents_without_review": bounds["untouched"],
         **{
             name: {
-                **{figure: bounds[f"{name} {figure}"] for figure in ("labels", "precision", "recall")},
-                "expected_precision": None if total is None or not mask.any() else float(predictions.scores[mask].mean()),
+                **{
+                    figure: bounds[f"{name} {figure}"]
+                    for figure in ("labels", "precision", "recall")
+                },
+                "expected_precision": None
+                if total is None or not mask.any()
+                else float(predictions.scores[mask].mean()),
                 "expected_recall": float(predictions.scores[mask].sum()) / total if total else None,
             }
             for name, mask in masks.items()
@@ -386,7 +489,11 @@ def measure_decisions(
 def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float | None]:
     value, ends = compute_value(metric), (np.nan, np.nan)
     if drawn.size:
-        within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_measured(metric))
+        within, documents = (
+            ((0.0, np.inf), None)
+            if metric.name.endswith("labels")
+            else ((0.0, 1.0), count_measured(metric))
+        )
         ends = interval(value, drawn, level, documents=documents, within=within)
     return Bound.of(value, *ends).model_dump()
 
@@ -400,15 +507,27 @@ def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[dict[s
         values = chosen.assign[inside]
         real = values[np.isfinite(values)]
         low, high = (float(real.min()), float(real.max())) if real.size else (None, None)
-        row = {"training_documents": name, "labels": int(inside.sum()), "validation_documents": int(counts[inside].sum())}
-        rows.append({**row, "lowest": low, "highest": high, "never_assigned": int(values.size - real.size)})
+        row = {
+            "training_documents": name,
+            "labels": int(inside.sum()),
+            "validation_documents": int(counts[inside].sum()),
+        }
+        rows.append(
+            {**row, "lowest": low, "highest": high, "never_assigned": int(values.size - real.size)}
+        )
     return rows
 
 
 def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) -> list[Table]:
     """The decisions on each split, and the thresholds by training frequency, from decisions.json and the gold labels of its splits."""
-    columns = [Column(name="training documents"), *(Column(name=name, kind="count") for name in ("labels", "validation documents"))]
-    columns += [*(Column(name=name, kind="exact") for name in ("assigned from", "to")), Column(name="never assigned", kind="count")]
+    columns = [
+        Column(name="training documents"),
+        *(Column(name=name, kind="count") for name in ("labels", "validation documents")),
+    ]
+    columns += [
+        *(Column(name=name, kind="exact") for name in ("assigned from", "to")),
+        Column(name="never assigned", kind="count"),
+    ]
     notes = [
         f"{OWN_GROUP}: a threshold for each label with {DOCUMENTS_FOR_A_THRESHOLD} validation documents or more; "
         "the others share one with labels about as frequent",
@@ -416,7 +535,8 @@ def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) 
         f"target {content['target']}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
     ]
     rows: list[list[Cell]] = [
-        [round_figures(value, 3) if isinstance(value, float) else value for value in row.values()] for row in content["thresholds"]
+        [round_figures(value, 3) if isinstance(value, float) else value for value in row.values()]
+        for row in content["thresholds"]
     ]
     shown = [_tabulate_split(split, content, gold) for split, gold in golds.items()]
     return [*shown, Table(title="Thresholds", columns=columns, rows=rows, notes=notes)]
@@ -426,7 +546,10 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
     figures, level, seed = content["splits"][split], f"{100 * content['level']:g}%", content["seed"]
     columns = [Column(name="decision"), Column(name="labels per document", kind="exact")]
     for name in ("precision", "recall"):
-        columns += [Column(name=f"{name}{part}", kind="points") for part in (" expected", "", " low", " high")]
+        columns += [
+            Column(name=f"{name}{part}", kind="points")
+            for part in (" expected", "", " low", " high")
+        ]
     rows: list[list[Cell]] = []
     for name in (ASSIGN, REVIEW, REJECT):
         one = figures[name]
@@ -434,11 +557,17 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
         for figure in ("precision", "recall"):
             row += [one[f"expected_{figure}"], *one[figure].values()]
         rows.append(row)
-    chosen = "without each document's fifth of validation" if split == VALIDATION else "on validation only"
+    chosen = (
+        "without each document's fifth of validation"
+        if split == VALIDATION
+        else "on validation only"
+    )
     by_scores = "by the scores as probabilities; the recall, of the labels that are predicted"
     shares = (figures[name]["value"] for name in ("automatic", "documents_without_review"))
     automatic, untouched = ("none" if share is None else f"{100 * share:.0f}%" for share in shares)
-    resamples = f"{level} intervals from {content['replicates']} resamples of the documents, seed {seed}"
+    resamples = (
+        f"{level} intervals from {content['replicates']} resamples of the documents, seed {seed}"
+    )
     notes = [
         *_describe_missed(parse_targets(content["target"].split()), figures, level),
         f"{automatic} of the labels shown are assigned without a person; {figures[REVIEW]['labels']['value'] or 0.0:.3g} labels of a "
@@ -446,26 +575,38 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
         "assign: without a person; review: a person looks; reject: predicted, but not shown",
         "precision: the share that is right; recall: the share of gold labels; those not predicted or unseen in train count as rejected",
         f"by thresholds chosen {chosen}",
-        f"expected: {by_scores}" if content["calibrated"] else "no expected values: the scores are not probabilities",
+        f"expected: {by_scores}"
+        if content["calibrated"]
+        else "no expected values: the scores are not probabilities",
         f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {figures['gold_labels']} gold assignments, {figures['gold_labels_unseen']} of "
         "labels unseen in train; pooled over documents (micro)",
         resamples if content["replicates"] else f"no intervals (--bootstrap 0); seed {seed}",
     ]
-    return Table(title=f"Decisions on {split}: {content['target']}", columns=columns, rows=rows, notes=notes)
+    return Table(
+        title=f"Decisions on {split}: {content['target']}", columns=columns, rows=rows, notes=notes
+    )
 
 
 def _describe_missed(targets: Targets, figures: Mapping[str, Any], level: str) -> list[str]:
     """The targets that are not reached on this split, and what is reached."""
     assign, review = figures[ASSIGN], figures[REVIEW]
-    shown = {"value": (assign["recall"]["value"] or 0.0) + (review["recall"]["value"] or 0.0), "high": None}  # intervals do not add up
+    shown = {
+        "value": (assign["recall"]["value"] or 0.0) + (review["recall"]["value"] or 0.0),
+        "high": None,
+    }  # intervals do not add up
     missed = []
-    for target, bound in ((targets.assign, assign.get(targets.assign.measure)), (targets.review, shown)):
+    for target, bound in (
+        (targets.assign, assign.get(targets.assign.measure)),
+        (targets.review, shown),
+    ):
         if target is None or target.least is None or bound is None:
             continue
         if bound["value"] is None:
             missed.append(f"NOT REACHED: {target}; no label is assigned")
         elif bound["value"] < target.least:
             inside = bound["high"] is not None and bound["high"] >= target.least
-            within = f"; {100 * target.least:g}% is still inside the {level} interval" if inside else ""
+            within = (
+                f"; {100 * target.least:g}% is still inside the {level} interval" if inside else ""
+            )
             missed.append(f"NOT REACHED: {target}; measured {100 * bound['value']:.1f}%{within}")
     return missed

@@ -42,9 +42,13 @@ class ModelDescription:
     """The content of `model.json`."""
 
     section: ModelSection  # the recipe section that the network was built from
-    backbone_changed: bool  # whether the backbone was trained; its weights are then saved with the decoder's
+    backbone_changed: (
+        bool  # whether the backbone was trained; its weights are then saved with the decoder's
+    )
     seed: int  # of the fresh weights
-    words: str | None = None  # hash of the relevance table's words, for a decoder that looks at words
+    words: str | None = (
+        None  # hash of the relevance table's words, for a decoder that looks at words
+    )
 
 
 def read_model_description(folder: Path) -> ModelDescription:
@@ -53,8 +57,17 @@ def read_model_description(folder: Path) -> ModelDescription:
     known = read_json(folder / DESIGN_FILE, "the description of the saved model")
     try:
         section = ModelSection(**{name: known[name] for name in ModelSection.model_fields})
-        changed, seed, words = bool(known["backbone_changed"]), int(known["seed"]), known.get("words")
-        return ModelDescription(section=section, backbone_changed=changed, seed=seed, words=None if words is None else str(words))
+        changed, seed, words = (
+            bool(known["backbone_changed"]),
+            int(known["seed"]),
+            known.get("words"),
+        )
+        return ModelDescription(
+            section=section,
+            backbone_changed=changed,
+            seed=seed,
+            words=None if words is None else str(words),
+        )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise damaged_file(
             "the description of the saved model",
@@ -155,15 +168,28 @@ def assemble(
     shape = DecoderShape(
         hidden=backbone.hidden_size,
         labels=len(labels),
-        prior=torch.tensor(np.asarray(labels.train_counts) / max(1, documents), dtype=torch.float32),
-        queries=title_queries(backbone, labels) if design.section.label_queries == "titles" else None,
+        prior=torch.tensor(
+            np.asarray(labels.train_counts) / max(1, documents), dtype=torch.float32
+        ),
+        queries=title_queries(backbone, labels)
+        if design.section.label_queries == "titles"
+        else None,
         label_ids=labels.ids,
-        parents=[next(iter(above), None) for above in labels.parents] if any(labels.parents) else (),
+        parents=[next(iter(above), None) for above in labels.parents]
+        if any(labels.parents)
+        else (),
         relevance=relevance,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
     decoder = decoder_spec.build(decoder_options, shape)
-    return Network(backbone, decoder, design.section, labels, seed, keeps_backbone=design.backbone[0].start is not None)
+    return Network(
+        backbone,
+        decoder,
+        design.section,
+        labels,
+        seed,
+        keeps_backbone=design.backbone[0].start is not None,
+    )
 
 
 @torch.no_grad()
@@ -187,7 +213,10 @@ def save_network(network: Network, folder: Path) -> None:
         network.backbone.save(folder)
         share_files(folder)
     marks = stamp(labels=network.label_hash, tokenizer=network.backbone.tokenizer_hash)
-    weights = {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()}
+    weights = {
+        name: tensor.detach().contiguous().cpu()
+        for name, tensor in network.decoder.state_dict().items()
+    }
     write_tensors(folder / WEIGHTS, weights, marks)
     content = {
         "backbone": section.backbone.to_recipe(),
@@ -209,10 +238,24 @@ def restore_network(network: Network, folder: Path) -> None:
     path, again = folder / WEIGHTS, f"run the stage '{folder.name}' again with --force"
     tensors, marks = read_tensors(path, "the weights", f"restore the file, or {RUN_STAGE_AGAIN}")
     elsewhere = f"use the run folder that it was trained in, or {again}"
-    require_same(marks, path=path, what="the model", todo=elsewhere, labels=network.label_hash, against=folder.parent / "corpus")
+    require_same(
+        marks,
+        path=path,
+        what="the model",
+        todo=elsewhere,
+        labels=network.label_hash,
+        against=folder.parent / "corpus",
+    )
     before = f"{again}, or put back the tokenizer or the language model that it was trained with"
     reads_with = network.backbone.tokenizer_hash
-    require_same(marks, path=path, what="the model", todo=before, tokenizer=reads_with, against="what the backbone reads with now")
+    require_same(
+        marks,
+        path=path,
+        what="the model",
+        todo=before,
+        tokenizer=reads_with,
+        against="what the backbone reads with now",
+    )
     require_recorded(folder)
     try:
         network.decoder.load_state_dict(tensors)
@@ -233,8 +276,12 @@ class EarlierNetwork:
 
     folder: Path  # of its weights
     labels: int  # how many it has
-    rows: npt.NDArray[np.int64]  # of each present label its row in the earlier label tables; −1: it is new [L]
-    stays: bool = False  # whether it is not trained further: new labels get rows, and nothing else changes
+    rows: npt.NDArray[
+        np.int64
+    ]  # of each present label its row in the earlier label tables; −1: it is new [L]
+    stays: bool = (
+        False  # whether it is not trained further: new labels get rows, and nothing else changes
+    )
 
     @property
     def new_labels(self) -> int:
@@ -248,11 +295,19 @@ class EarlierNetwork:
         Raises:
             ArtefactError: a file is damaged, or the weights belong to another tokenizer or decoder.
         """
-        path, todo = self.folder / WEIGHTS, "train the network from the beginning: plant finetune --force"
+        path, todo = (
+            self.folder / WEIGHTS,
+            "train the network from the beginning: plant finetune --force",
+        )
         tensors, marks = read_tensors(path, "the weights", todo)
         reads_with = network.backbone.tokenizer_hash
         require_same(
-            marks, path=path, what="the earlier model", todo=todo, tokenizer=reads_with, against="what the backbone reads with now"
+            marks,
+            path=path,
+            what="the earlier model",
+            todo=todo,
+            tokenizer=reads_with,
+            against="what the backbone reads with now",
         )
         require_recorded(self.folder)
         if self.labels == len(self.rows) == network.backbone.hidden_size and self.new_labels:
@@ -263,7 +318,9 @@ class EarlierNetwork:
             before = tensors.get(name)
             sizes = [] if before is None else [found.shape[:1] for found in (before, tensor)]
             of_labels = sizes == [(self.labels,), (len(self.rows),)]
-            if before is None or (before.shape[1:] if of_labels else before.shape) != (tensor.shape[1:] if of_labels else tensor.shape):
+            if before is None or (before.shape[1:] if of_labels else before.shape) != (
+                tensor.shape[1:] if of_labels else tensor.shape
+            ):
                 raise ArtefactError(
                     "the earlier network has another decoder than the one to be trained",
                     where=f"{path}, {name}",
@@ -271,7 +328,9 @@ class EarlierNetwork:
                     todo=todo,
                 )
             if of_labels:
-                tensor[known.to(tensor.device)] = before[torch.from_numpy(self.rows)[known]].to(tensor)
+                tensor[known.to(tensor.device)] = before[torch.from_numpy(self.rows)[known]].to(
+                    tensor
+                )
             else:
                 tensor.copy_(before)
         network.decoder.load_state_dict(state)
@@ -279,13 +338,21 @@ class EarlierNetwork:
             network.backbone.restore(self.folder)
 
 
-def load_network(folder: Path, component: ComponentLookup, machine: MachineSection, labels: LabelIndex, documents: int) -> Network:
+def load_network(
+    folder: Path,
+    component: ComponentLookup,
+    machine: MachineSection,
+    labels: LabelIndex,
+    documents: int,
+) -> Network:
     """The trained network of a finished stage, built as its description says.
 
     A backbone that was not trained is not stored; one with random weights is drawn again from its seed.
     """
     description = read_model_description(folder)
-    section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
+    section = description.section.model_copy(
+        update={"label_queries": "random"}
+    )  # its weights are read, titles need not be
     design = replace(find_design(section, component), start=folder)
     network = assemble(design, machine, labels, documents, description.seed)
     restore_network(network, folder)

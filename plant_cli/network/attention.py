@@ -31,8 +31,13 @@ def pooling_matrix(hidden: int, bins: int) -> Tensor:
     return ((dimension >= start) & (dimension < end)).double() / (end - start)
 
 
-BLOCK_SCORES = 1 << 18  # scores (heads x labels x positions) held at a time: what stays in a processor's cache
-LOG_ATTENTION_SCORES = {"cpu": BLOCK_SCORES, "cuda": 1 << 26}  # the same for log attention, by device
+BLOCK_SCORES = (
+    1 << 18
+)  # scores (heads x labels x positions) held at a time: what stays in a processor's cache
+LOG_ATTENTION_SCORES = {
+    "cpu": BLOCK_SCORES,
+    "cuda": 1 << 26,
+}  # the same for log attention, by device
 ATTENTION_NUMBERS = {"cpu": 1 << 20, "cuda": 1 << 23}
 """Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
 SCORES_IN_MEMORY = 1 << 22
@@ -50,11 +55,18 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=padding)
 
 
-def attend_in_blocks(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None = None) -> Tensor:
+def attend_in_blocks(
+    queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None = None
+) -> Tensor:
     """The result of `attend`, by plain products of as many labels as fit the processor's cache; softmax and sums in fp32 or better."""
     if queries.dim() > 3:  # the scores of one document fit the cache
         paddings = [padding] * len(queries) if padding is None or padding.dim() == 2 else padding
-        return torch.stack([attend_in_blocks(*document) for document in zip(queries, keys, values, paddings, strict=True)])
+        return torch.stack(
+            [
+                attend_in_blocks(*document)
+                for document in zip(queries, keys, values, paddings, strict=True)
+            ]
+        )
     result: Tensor = _Blocks.apply(queries, keys, values, padding)  # type: ignore[no-untyped-call]
     return result
 
@@ -69,10 +81,14 @@ class _Blocks(torch.autograd.Function):
     """Keeps only inputs and result."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None
+    ) -> Tensor:
         attended = torch.empty_like(queries)
         for block in _blocks(queries, keys):
-            attended[..., block, :] = torch.matmul(_weigh(queries[..., block, :], keys, padding).to(values.dtype), values)
+            attended[..., block, :] = torch.matmul(
+                _weigh(queries[..., block, :], keys, padding).to(values.dtype), values
+            )
         ctx.save_for_backward(queries, keys, values, padding, attended)
         return attended
 
@@ -88,7 +104,14 @@ class _Blocks(torch.autograd.Function):
         for block in _blocks(queries, keys):
             q, upstream = queries[..., block, :], gradient[..., block, :]
             weights = _weigh(q, keys, padding)
-            pull = torch.matmul(upstream, values.mT).to(exact).sub_(on_average[..., block, :]).mul_(weights).mul_(scale).to(keys.dtype)
+            pull = (
+                torch.matmul(upstream, values.mT)
+                .to(exact)
+                .sub_(on_average[..., block, :])
+                .mul_(weights)
+                .mul_(scale)
+                .to(keys.dtype)
+            )
             d_queries[..., block, :] = torch.matmul(pull, keys)
             d_keys += torch.matmul(pull.mT, q)
             d_values += torch.matmul(weights.to(values.dtype).mT, upstream)
@@ -110,7 +133,9 @@ def _weigh(queries: Tensor, keys: Tensor, padding: Tensor | None) -> Tensor:
     return torch.softmax(scores, dim=-1)
 
 
-def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wanted: Tensor | None = None) -> Tensor:
+def log_attention(
+    queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wanted: Tensor | None = None
+) -> Tensor:
     """Log of the attention of each label on each position [B, l, T], averaged over heads; −inf where masked, and maybe where not wanted.
 
     Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no attention keeps a finite
@@ -132,7 +157,12 @@ class _TogetherLogAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
-        result = queries.new_empty(len(keys), len(queries), keys.shape[1], dtype=torch.promote_types(queries.dtype, torch.float32))
+        result = queries.new_empty(
+            len(keys),
+            len(queries),
+            keys.shape[1],
+            dtype=torch.promote_types(queries.dtype, torch.float32),
+        )
         for documents, labels in _pairs_at_once(queries, keys, heads):
             logs = weigh_together(queries[labels], keys[documents], mask[documents], heads)
             result[documents, labels] = torch.logsumexp(logs, dim=1).sub_(math.log(heads))
@@ -148,12 +178,20 @@ class _TogetherLogAttention(torch.autograd.Function):
         for documents, labels in _pairs_at_once(queries, keys, ctx.heads):
             q, k = queries[labels], keys[documents]
             logs = weigh_together(q, k, mask[documents], ctx.heads)
-            upstream = gradient[documents, labels].masked_fill(~mask[documents].unsqueeze(1), 0).unsqueeze(1)
-            pull = torch.logsumexp(logs, dim=1, keepdim=True).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
+            upstream = (
+                gradient[documents, labels]
+                .masked_fill(~mask[documents].unsqueeze(1), 0)
+                .unsqueeze(1)
+            )
+            pull = torch.logsumexp(logs, dim=1, keepdim=True).nan_to_num_(
+                neginf=0.0
+            )  # padding: its logs stay −inf
             pull = torch.sub(logs, pull).exp_().mul_(upstream)
             pull -= logs.exp_() * pull.sum(-1, keepdim=True)
             pull = pull.mul_((k.shape[2] // ctx.heads) ** -0.5).to(queries.dtype)
-            d_query = torch.matmul(pull, split_heads(k, ctx.heads).transpose(1, 2)).sum(0, dtype=gradient.dtype)
+            d_query = torch.matmul(pull, split_heads(k, ctx.heads).transpose(1, 2)).sum(
+                0, dtype=gradient.dtype
+            )
             d_queries[labels] += d_query.transpose(0, 1).flatten(1)
             d_key = torch.matmul(pull.mT, split_heads(q, ctx.heads).transpose(0, 1))
             d_keys[documents] += d_key.transpose(1, 2).flatten(2)
@@ -180,7 +218,9 @@ def weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> T
     """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real."""
     by_head = split_heads(queries, heads).transpose(0, 1)
     scores = torch.matmul(by_head, split_heads(keys, heads).permute(0, 2, 3, 1))
-    scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(by_head.shape[2] ** -0.5)
+    scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(
+        by_head.shape[2] ** -0.5
+    )
     real = mask | ~mask.any(1, keepdim=True)
     return torch.log_softmax(scores.masked_fill_(~real[:, None, None], -math.inf), dim=-1)
 
@@ -189,14 +229,22 @@ class _LogAttention(torch.autograd.Function):
     """Keeps only its inputs; backward only for the labels of a document whose gradient is not zero."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int, wanted: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int, wanted: Tensor | None
+    ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         result = queries.new_full((len(keys), len(queries), keys.shape[1]), -math.inf, dtype=exact)
 
         def score(document: _Document) -> None:
-            selected = torch.arange(len(queries), device=queries.device) if wanted is None else _select(wanted[document.row])
+            selected = (
+                torch.arange(len(queries), device=queries.device)
+                if wanted is None
+                else _select(wanted[document.row])
+            )
             for labels in torch.split(selected, document.labels_at_once) if len(selected) else ():
-                logs = torch.logsumexp(document.log_softmax(queries[labels]), dim=0).sub_(math.log(heads))
+                logs = torch.logsumexp(document.log_softmax(queries[labels]), dim=0).sub_(
+                    math.log(heads)
+                )
                 rows = logs.new_full((len(labels), keys.shape[1]), -math.inf)
                 rows[:, document.positions] = logs[:, : document.real]
                 result[document.row].index_copy_(0, labels, rows)
@@ -220,11 +268,25 @@ class _LogAttention(torch.autograd.Function):
             for labels in torch.split(selected, document.labels_at_once) if len(selected) else ():
                 q = queries[labels]
                 logs = document.log_softmax(q)
-                mean = torch.logsumexp(logs, dim=0).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
-                pull = torch.sub(logs, mean).exp_().mul_(functional.pad(upstream[labels], (0, logs.shape[2] - document.real)))
+                mean = torch.logsumexp(logs, dim=0).nan_to_num_(
+                    neginf=0.0
+                )  # padding: its logs stay −inf
+                pull = (
+                    torch.sub(logs, mean)
+                    .exp_()
+                    .mul_(functional.pad(upstream[labels], (0, logs.shape[2] - document.real)))
+                )
                 pull -= logs.exp_() * pull.sum(-1, keepdim=True)
                 pull = pull.mul_(document.scale).to(queries.dtype)
-                pulled.append((labels, torch.matmul(pull, document.keys).transpose(0, 1).flatten(1).to(gradient.dtype)))
+                pulled.append(
+                    (
+                        labels,
+                        torch.matmul(pull, document.keys)
+                        .transpose(0, 1)
+                        .flatten(1)
+                        .to(gradient.dtype),
+                    )
+                )
                 d_key += torch.matmul(pull.mT, document.by_head(q))
             if pulled:
                 d_keys[document.row, document.positions] = document.side_by_side(d_key)
@@ -259,14 +321,20 @@ class _Document(NamedTuple):
 
     @property
     def labels_at_once(self) -> int:
-        held = LOG_ATTENTION_SCORES.get(self.keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (len(self.keys) * self.keys.shape[1])
+        held = LOG_ATTENTION_SCORES.get(self.keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (
+            len(self.keys) * self.keys.shape[1]
+        )
         return max(1, held // LABEL_MULTIPLE) * LABEL_MULTIPLE
 
     @property
     def padding(self) -> Tensor | None:
         """Added to the scores [1, t]: 0 for real positions and −inf for padding; None without padding."""
         added = self.keys.shape[1] - self.real
-        return functional.pad(self.keys.new_zeros(1, self.real), (0, added), value=-torch.inf) if added else None
+        return (
+            functional.pad(self.keys.new_zeros(1, self.real), (0, added), value=-torch.inf)
+            if added
+            else None
+        )
 
     def by_head(self, queries: Tensor) -> Tensor:
         """[l, H] as [h, l, d]."""
@@ -291,9 +359,17 @@ def _documents(mask: Tensor, heads: int, *tables: Tensor) -> list[_Document]:
         positions = real.nonzero().squeeze(1)
         count = len(positions)
         if count:
-            added = round_up(count, LABEL_MULTIPLE) - count if tables[0].dtype == torch.bfloat16 else 0
+            added = (
+                round_up(count, LABEL_MULTIPLE) - count if tables[0].dtype == torch.bfloat16 else 0
+            )
             padded = (functional.pad(table[row, positions], (0, 0, 0, added)) for table in tables)
-            documents.append(_Document(row, positions, *(x.view(count + added, heads, -1).transpose(0, 1) for x in padded)))
+            documents.append(
+                _Document(
+                    row,
+                    positions,
+                    *(x.view(count + added, heads, -1).transpose(0, 1) for x in padded),
+                )
+            )
     return documents
 
 
@@ -329,11 +405,18 @@ def label_attention(
     return result
 
 
-def _attend_in_graph(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Tensor:
+def _attend_in_graph(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int
+) -> Tensor:
     """The same by operations that ONNX has."""
     size, (documents, positions) = queries.shape[1] // heads, keys.shape[:2]
-    ours, wanted = (table.view(-1, heads, size).permute(1, 0, 2) for table in (queries, directions))  # [h, L, d]
-    theirs, given = (table.view(documents, positions, heads, size).permute(0, 2, 3, 1) for table in (keys, values))  # [B, h, d, T]
+    ours, wanted = (
+        table.view(-1, heads, size).permute(1, 0, 2) for table in (queries, directions)
+    )  # [h, L, d]
+    theirs, given = (
+        table.view(documents, positions, heads, size).permute(0, 2, 3, 1)
+        for table in (keys, values)
+    )  # [B, h, d, T]
     there = mask[:, None, None]
     weights = torch.softmax((ours @ theirs / size**0.5).masked_fill(~there, -1e30), -1) * there
     return (weights * (wanted @ given)).sum((1, 3))
@@ -341,7 +424,15 @@ def _attend_in_graph(queries: Tensor, directions: Tensor, keys: Tensor, values: 
 
 def labels_held(elements: int | None, size: int, device: torch.device) -> int:
     """Labels at a time, each with so many numbers, of `elements` numbers (None: `ATTENTION_NUMBERS` of the device)."""
-    return max((elements or ATTENTION_NUMBERS.get(device.type, ATTENTION_NUMBERS["cuda"])) // size // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
+    return (
+        max(
+            (elements or ATTENTION_NUMBERS.get(device.type, ATTENTION_NUMBERS["cuda"]))
+            // size
+            // LABEL_MULTIPLE,
+            1,
+        )
+        * LABEL_MULTIPLE
+    )
 
 
 class _LabelAttention(torch.autograd.Function):
@@ -352,12 +443,22 @@ class _LabelAttention(torch.autograd.Function):
         queries, directions, keys, values, mask, heads, rows, wanted = inputs
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits: Tensor = queries.new_zeros(len(keys), len(queries), dtype=exact)
-        keeps = wanted is not None and any(ctx.needs_input_grad) and int(wanted.sum()) * queries.shape[1] <= SCORES_IN_MEMORY
+        keeps = (
+            wanted is not None
+            and any(ctx.needs_input_grad)
+            and int(wanted.sum()) * queries.shape[1] <= SCORES_IN_MEMORY
+        )
 
         def score(part: _Part) -> _Gathered | None:
             kept = _Gathered.of(queries, part) if keeps else None
-            gathered = _gather(take_rows(queries, part.labels), part.document) if kept is None else kept.means.detach()
-            logits[part.document.row, part.labels] = (gathered.to(exact) * take_rows(directions, part.labels)).sum(-1)
+            gathered = (
+                _gather(take_rows(queries, part.labels), part.document)
+                if kept is None
+                else kept.means.detach()
+            )
+            logits[part.document.row, part.labels] = (
+                gathered.to(exact) * take_rows(directions, part.labels)
+            ).sum(-1)
             return kept
 
         parts = _make_parts(_documents(mask, heads, keys, values), wanted, len(queries), rows)
@@ -371,7 +472,9 @@ class _LabelAttention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, mask, wanted = ctx.saved_tensors
         queries, directions, keys, values = inputs
-        d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=gradient.dtype) for x in inputs)
+        d_queries, d_directions, d_keys, d_values = (
+            torch.zeros_like(x, dtype=gradient.dtype) for x in inputs
+        )
         learnt = find_learnt(gradient, wanted)
 
         def pull(part: _Part | _Gathered) -> tuple[_Part, list[Tensor]]:
@@ -379,17 +482,32 @@ class _LabelAttention(torch.autograd.Function):
             document, labels = gathered.part
             upstream = gradient[document.row, labels].unsqueeze(1)
             to_means = (take_rows(directions, labels) * upstream).to(gathered.means.dtype)
-            dq, dk, dv = torch.autograd.grad(gathered.means, gathered.leaves, to_means, retain_graph=bool(ctx.kept))
-            pulled = dq, gathered.means.detach() * upstream, document.side_by_side(dk), document.side_by_side(dv)
+            dq, dk, dv = torch.autograd.grad(
+                gathered.means, gathered.leaves, to_means, retain_graph=bool(ctx.kept)
+            )
+            pulled = (
+                dq,
+                gathered.means.detach() * upstream,
+                document.side_by_side(dk),
+                document.side_by_side(dv),
+            )
             return gathered.part, [x.to(gradient.dtype) for x in pulled]
 
-        parts = ctx.kept or _make_parts(_documents(mask, ctx.heads, keys, values), learnt, len(queries), ctx.rows)
+        parts = ctx.kept or _make_parts(
+            _documents(mask, ctx.heads, keys, values), learnt, len(queries), ctx.rows
+        )
         for (document, labels), (dq, dg, dk, dv) in each(pull, parts, queries.device):
             add_rows(d_queries, labels, dq)
             add_rows(d_directions, labels, dg)
             add_rows(d_keys[document.row], document.positions, dk)
             add_rows(d_values[document.row], document.positions, dv)
-        return *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None, None
+        return (
+            *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)),
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def find_learnt(gradient: Tensor, wanted: Tensor | None) -> Tensor:
@@ -397,7 +515,9 @@ def find_learnt(gradient: Tensor, wanted: Tensor | None) -> Tensor:
     return gradient != 0 if wanted is None else (gradient != 0) & wanted
 
 
-def find_labels(wanted: Tensor | None, row: int, labels: int, most: int) -> list[slice] | list[Tensor]:
+def find_labels(
+    wanted: Tensor | None, row: int, labels: int, most: int
+) -> list[slice] | list[Tensor]:
     """The labels of a document that are computed, `most` at a time: slices where these are all labels."""
     chosen = None if wanted is None else wanted[row].nonzero().squeeze(1)
     if chosen is None or len(chosen) == labels:
@@ -425,8 +545,14 @@ class _Part(NamedTuple):
     labels: slice | Tensor
 
 
-def _make_parts(documents: list[_Document], wanted: Tensor | None, labels: int, most: int) -> list[_Part]:
-    return [_Part(document, some) for document in documents for some in find_labels(wanted, document.row, labels, most)]
+def _make_parts(
+    documents: list[_Document], wanted: Tensor | None, labels: int, most: int
+) -> list[_Part]:
+    return [
+        _Part(document, some)
+        for document in documents
+        for some in find_labels(wanted, document.row, labels, most)
+    ]
 
 
 class _Gathered(NamedTuple):
@@ -439,18 +565,33 @@ class _Gathered(NamedTuple):
     @classmethod
     def of(cls, queries: Tensor, part: _Part) -> _Gathered:
         document = part.document
-        leaves = [x.detach().requires_grad_() for x in (take_rows(queries, part.labels), document.keys, document.values)]
+        leaves = [
+            x.detach().requires_grad_()
+            for x in (take_rows(queries, part.labels), document.keys, document.values)
+        ]
         with torch.enable_grad():
-            return cls(part, leaves, _gather(leaves[0], document._replace(keys=leaves[1], values=leaves[2])))
+            return cls(
+                part,
+                leaves,
+                _gather(leaves[0], document._replace(keys=leaves[1], values=leaves[2])),
+            )
 
 
 def _gather(queries: Tensor, document: _Document) -> Tensor:
     """Attention-weighted means [l, H] of a document's values for queries [l, H]; in groups of labels where there are threads for them."""
     labels, (heads, _, size) = len(queries), document.keys.shape
     groups = 1
-    while queries.device.type == "cpu" and 2 * groups * heads <= torch.get_num_threads() and groups < LABEL_MULTIPLE:
+    while (
+        queries.device.type == "cpu"
+        and 2 * groups * heads <= torch.get_num_threads()
+        and groups < LABEL_MULTIPLE
+    ):
         groups *= 2
-    q = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels)).view(groups, -1, heads, size).transpose(1, 2)
+    q = (
+        functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels))
+        .view(groups, -1, heads, size)
+        .transpose(1, 2)
+    )
     k, v = (x.expand(groups, -1, -1, -1) for x in (document.keys, document.values))
     gathered = attend(q, k, v, document.padding)
     return gathered.transpose(1, 2).reshape(-1, heads * size)[:labels]

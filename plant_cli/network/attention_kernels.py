@@ -38,12 +38,21 @@ class Tile(NamedTuple):
     @property
     def smaller(self) -> Tile:
         """For less shared memory."""
-        return self._replace(stages=2) if self.stages > 2 else self._replace(kept=max(16, self.kept // 2))
+        return (
+            self._replace(stages=2)
+            if self.stages > 2
+            else self._replace(kept=max(16, self.kept // 2))
+        )
 
     @property
     def settings(self) -> dict[str, int]:
         """As a kernel takes them."""
-        return {"KEPT": self.kept, "TAKEN": self.taken, "num_warps": self.warps, "num_stages": self.stages}
+        return {
+            "KEPT": self.kept,
+            "TAKEN": self.taken,
+            "num_warps": self.warps,
+            "num_stages": self.stages,
+        }
 
 
 FUSED_TYPES = {torch.bfloat16}
@@ -69,7 +78,14 @@ class KernelAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, wanted: Tensor | None
+        ctx: Any,
+        queries: Tensor,
+        directions: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor,
+        heads: int,
+        wanted: Tensor | None,
     ) -> Tensor:
         """Result of `label_attention` [B, L]."""
         with torch.autocast(keys.device.type, enabled=False), torch.cuda.device_of(keys):  # type: ignore[no-untyped-call]
@@ -85,7 +101,11 @@ class KernelAttention(torch.autograd.Function):
         """Gradients of queries, directions, keys and values."""
         *saved, wanted = ctx.saved_tensors
         batch = _Batch(*saved)
-        upstream = (gradient if wanted is None else gradient.masked_fill(~wanted, 0.0)).to(batch.averages.dtype).contiguous()
+        upstream = (
+            (gradient if wanted is None else gradient.masked_fill(~wanted, 0.0))
+            .to(batch.averages.dtype)
+            .contiguous()
+        )
         with torch.autocast(gradient.device.type, enabled=False), torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
             gradients = _pull(batch, upstream)
         return *(x.to(kind) for x, kind in zip(gradients, ctx.kinds, strict=True)), None, None, None
@@ -104,7 +124,15 @@ class _Batch(NamedTuple):
     averages: Tensor  # means and levels [2, B, h, L]
 
     @classmethod
-    def of(cls, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _Batch:
+    def of(
+        cls,
+        queries: Tensor,
+        directions: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor,
+        heads: int,
+    ) -> _Batch:
         """With means and levels still to be filled in."""
         q, g, k, v = (x.to(keys.dtype).contiguous() for x in (queries, directions, keys, values))
         (documents, positions), mask = mask.shape, mask.contiguous()
@@ -113,7 +141,19 @@ class _Batch(NamedTuple):
         ends = torch.empty(documents, dtype=torch.int32, device=mask.device)
         hidden, grid = k.shape[2], (documents, triton.cdiv(positions, 16))
         _prepare[grid](
-            k, v, mask, real_keys, real_values, padding, ends, positions, padding.shape[1], hidden, ROWS=16, ACROSS=128, BLOCK=ROOM
+            k,
+            v,
+            mask,
+            real_keys,
+            real_values,
+            padding,
+            ends,
+            positions,
+            padding.shape[1],
+            hidden,
+            ROWS=16,
+            ACROSS=128,
+            BLOCK=ROOM,
         )
         exact = torch.promote_types(keys.dtype, torch.float32)
         averages = keys.new_zeros(2, documents, heads, len(queries), dtype=exact)
@@ -128,7 +168,11 @@ class _Batch(NamedTuple):
     @property
     def tiles(self) -> list[tuple[Tile, ...]]:
         """For the fused form, and smaller ones; none where that will not do."""
-        wide = [widest for widest in FUSED if self.sizes[-1] <= widest and self.keys.dtype in FUSED_TYPES]
+        wide = [
+            widest
+            for widest in FUSED
+            if self.sizes[-1] <= widest and self.keys.dtype in FUSED_TYPES
+        ]
         given: tuple[Tile, ...] = FUSED[min(wide)] if wide else ()
         smaller = tuple(tile.smaller for tile in given)
         return [given, smaller, tuple(tile.smaller for tile in smaller)] if given else []
@@ -167,9 +211,18 @@ def _line_up(batch: _Batch, marks: Tensor, *, averages: bool = False) -> tuple[T
     documents, heads, labels, _, _ = batch.sizes
     lined = torch.empty(documents, round_up(labels, ROOM), dtype=torch.int64, device=marks.device)
     counts = torch.empty(documents, dtype=torch.int32, device=marks.device)
-    taken = (*batch.averages.new_empty(2, documents, heads, lined.shape[1]), marks.new_empty(lined.shape)) if averages else ()
+    taken = (
+        (
+            *batch.averages.new_empty(2, documents, heads, lined.shape[1]),
+            marks.new_empty(lined.shape),
+        )
+        if averages
+        else ()
+    )
     given = marks.contiguous(), *batch.averages, lined, counts, *(taken or (marks,) * 3)
-    _line_up_labels[documents, heads if averages else 1](*given, labels, lined.shape[1], AVERAGES=averages, BLOCK=1024)
+    _line_up_labels[documents, heads if averages else 1](
+        *given, labels, lined.shape[1], AVERAGES=averages, BLOCK=1024
+    )
     return lined, counts, *taken
 
 
@@ -197,13 +250,21 @@ def _prepare(
         column = first + tl.arange(0, ACROSS)
         at = (document * positions + position)[:, None] * hidden + column[None, :]
         inside = (position < positions)[:, None] & (column < hidden)[None, :]
-        tl.store(real_keys + at, tl.load(keys + at, mask=inside & real[:, None], other=0.0), mask=inside)
-        tl.store(real_values + at, tl.load(values + at, mask=inside & real[:, None], other=0.0), mask=inside)
+        tl.store(
+            real_keys + at, tl.load(keys + at, mask=inside & real[:, None], other=0.0), mask=inside
+        )
+        tl.store(
+            real_values + at,
+            tl.load(values + at, mask=inside & real[:, None], other=0.0),
+            mask=inside,
+        )
     if tl.program_id(1) == 0:
         end = tl.zeros([BLOCK], tl.int32)
         for first in range(0, padded, BLOCK):
             every = first + tl.arange(0, BLOCK)
-            there = tl.load(mask + document * positions + every, mask=every < positions, other=0) != 0
+            there = (
+                tl.load(mask + document * positions + every, mask=every < positions, other=0) != 0
+            )
             tl.store(padding + document * padded + every, tl.where(there, 0.0, float("-inf")))
             end = tl.maximum(end, tl.where(there, every + 1, 0))
         tl.store(ends + document, tl.max(end, 0))
@@ -235,8 +296,16 @@ def _line_up_labels(
         place = count + tl.cumsum(chosen.to(tl.int32), 0) - 1
         count += tl.sum(chosen.to(tl.int32), 0)
         if AVERAGES:
-            tl.store(lined_means + of_head * room + place, tl.load(means + of_head * labels + label, mask=chosen), mask=chosen)
-            tl.store(lined_levels + of_head * room + place, tl.load(levels + of_head * labels + label, mask=chosen), mask=chosen)
+            tl.store(
+                lined_means + of_head * room + place,
+                tl.load(means + of_head * labels + label, mask=chosen),
+                mask=chosen,
+            )
+            tl.store(
+                lined_levels + of_head * room + place,
+                tl.load(levels + of_head * labels + label, mask=chosen),
+                mask=chosen,
+            )
         if head == 0:
             tl.store(lined + document * room + place, label.to(tl.int64), mask=chosen)
             if AVERAGES:
@@ -245,7 +314,11 @@ def _line_up_labels(
         tl.store(counts + document, count)
         for first in range(0, room, BLOCK):
             place = first + tl.arange(0, BLOCK)
-            tl.store(lined + document * room + place, tl.zeros([BLOCK], tl.int64), mask=(place >= count) & (place < room))
+            tl.store(
+                lined + document * room + place,
+                tl.zeros([BLOCK], tl.int64),
+                mask=(place >= count) & (place < room),
+            )
 
 
 # the fused form
@@ -257,7 +330,9 @@ def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
     sizes = labels, lined.shape[-1], positions, batch.padding.shape[1]
     settings = {**constants(heads, size), "ALL": wanted is None, **tile.settings}
     grid = triton.cdiv(labels, tile.kept), documents, heads
-    _average_tile[grid](*batch[:4], batch.padding, batch.ends, lined, counts, *batch.averages, *sizes, **settings)
+    _average_tile[grid](
+        *batch[:4], batch.padding, batch.ends, lined, counts, *batch.averages, *sizes, **settings
+    )
 
 
 def _pull_fused(batch: _Batch, tiles: Sequence[Tile], upstream: Tensor) -> list[Tensor]:
@@ -273,7 +348,12 @@ def _pull_fused(batch: _Batch, tiles: Sequence[Tile], upstream: Tensor) -> list[
         (tiles[1], texts, tables, gradients[2:], positions, parts, LABELS_WALKED),
     ):
         sizes = lined.shape[1], positions, batch.padding.shape[1], shares, walked
-        settings = {**constants(heads, size), "SCALE": size**-0.5, "OF_LABELS": kept is tables, **tile.settings}
+        settings = {
+            **constants(heads, size),
+            "SCALE": size**-0.5,
+            "OF_LABELS": kept is tables,
+            **tile.settings,
+        }
         grid = triton.cdiv(rows, tile.kept) * shares, documents, heads
         _pull_tile[grid](*kept, *taken, *given, *results, *sizes, **settings)
     return _part(together.to(batch.keys.dtype), batch)
@@ -287,7 +367,12 @@ def _part(together: Tensor, batch: _Batch) -> list[Tensor]:
 
 @triton.jit
 def _take_rows(
-    table: tl.tensor, row: tl.tensor, head: tl.tensor, HEADS: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.constexpr
+    table: tl.tensor,
+    row: tl.tensor,
+    head: tl.tensor,
+    HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    WIDTH: tl.constexpr,
 ) -> tl.tensor:
     """One head of some rows of a table [rows, H], filled up with zeros."""
     column = tl.arange(0, WIDTH)
@@ -325,10 +410,16 @@ def _average_tile(
     place = tl.program_id(0) * KEPT + tl.arange(0, KEPT)
     count = labels if ALL else tl.load(counts + document)
     if tl.program_id(0) * KEPT < count:
-        label = tl.minimum(place, labels - 1).to(tl.int64) if ALL else tl.load(lined + document * room + place)
+        label = (
+            tl.minimum(place, labels - 1).to(tl.int64)
+            if ALL
+            else tl.load(lined + document * room + place)
+        )
         query = _take_rows(queries, label, head, HEADS, SIZE, WIDTH)
         direction = _take_rows(directions, label, head, HEADS, SIZE, WIDTH)
-        highest = tl.full([KEPT], -1e38, tl.float32)  # below every score, but finite: positions that are all padding leave it as it is
+        highest = tl.full(
+            [KEPT], -1e38, tl.float32
+        )  # below every score, but finite: positions that are all padding leave it as it is
         total = tl.zeros([KEPT], tl.float32)
         mean = tl.zeros([KEPT], tl.float32)
         row = document * positions + tl.minimum(tl.arange(0, TAKEN), positions - 1)
@@ -340,7 +431,9 @@ def _average_tile(
             worth = tl.dot(direction, tl.trans(_take_rows(values, row, head, HEADS, SIZE, WIDTH)))
             scores = following * FACTOR + shift
             row = document * positions + tl.minimum(position + TAKEN, positions - 1)
-            following = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))  # while weights are computed
+            following = tl.dot(
+                query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH))
+            )  # while weights are computed
             higher = tl.maximum(highest, tl.max(scores, 1))
             fade = tl.exp2(highest - higher)
             weights = tl.exp2(scores - higher[:, None])
@@ -387,7 +480,10 @@ def _pull_tile(
     block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)
     of_document, of_head = document * room, (document * HEADS + head) * room
-    count, end = tl.load((counts if OF_LABELS else ends) + document), tl.load((ends if OF_LABELS else counts) + document)
+    count, end = (
+        tl.load((counts if OF_LABELS else ends) + document),
+        tl.load((ends if OF_LABELS else counts) + document),
+    )
     end = tl.minimum(end, begin + walked)
     if (block * KEPT < count) & (begin < end):
         if OF_LABELS:
@@ -411,7 +507,9 @@ def _pull_tile(
                 row = document * positions + tl.minimum(other, positions - 1)
             else:
                 row = following
-                following = tl.load(lined + of_document + other + TAKEN, mask=other + TAKEN < end, other=0)
+                following = tl.load(
+                    lined + of_document + other + TAKEN, mask=other + TAKEN < end, other=0
+                )
             key = _take_rows(keys, row, head, HEADS, SIZE, WIDTH)
             scores = tl.dot(kept_key, tl.trans(key))
             value = _take_rows(values, row, head, HEADS, SIZE, WIDTH)
@@ -419,7 +517,9 @@ def _pull_tile(
             if OF_LABELS:  # loaded here, not above: registers are scarce
                 shift = tl.load(padding + document * padded + other)[None, :] - level
             else:
-                shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[None, :]
+                shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[
+                    None, :
+                ]
                 mean = tl.load(means + of_head + other, mask=other < end, other=0.0)[None, :]
                 pull = tl.load(upstream + of_document + other, mask=other < end, other=0.0)[None, :]
             weights = tl.exp2(scores * FACTOR + shift) * pull
@@ -455,10 +555,18 @@ def _blocks(batch: _Batch, marks: Tensor | None) -> Iterator[_Block]:
     most = labels if marks is None else int(counts.max())
     every = 2 * most >= labels
     groups, most = (1, labels) if every else (documents, most)
-    tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2 * groups, -1, heads * size)
+    tables, texts = (
+        torch.stack(batch[:2]),
+        torch.stack(batch[2:4]).view(2 * groups, -1, heads * size),
+    )
     step = max(1, SCORES_HELD // (documents * positions) // LABEL_MULTIPLE) * LABEL_MULTIPLE
     across = 128 if positions <= 128 else 512
-    settings = {"ALL": every, "FACTOR": size**-0.5 * math.log2(math.e), "ROWS": ENTRIES // across, "ACROSS": across}
+    settings = {
+        "ALL": every,
+        "FACTOR": size**-0.5 * math.log2(math.e),
+        "ROWS": ENTRIES // across,
+        "ACROSS": across,
+    }
     for head in range(heads):
         columns = slice(head * size, (head + 1) * size)
         of_head = texts[..., columns]
@@ -466,10 +574,21 @@ def _blocks(batch: _Batch, marks: Tensor | None) -> Iterator[_Block]:
             part = slice(start, min(start + step, most))
             which = part if every else lined[:, part]
             rows = tables[:, part, columns] if every else tables[:, which, columns].flatten(0, 1)
-            sizes = labels, lined.shape[1], positions, documents // groups, part.stop - start, start, head, heads
+            sizes = (
+                labels,
+                lined.shape[1],
+                positions,
+                documents // groups,
+                part.stop - start,
+                start,
+                head,
+                heads,
+            )
             given = batch.mask, lined, counts, *batch.averages, *sizes
             grid = triton.cdiv(part.stop - start, ENTRIES // across), documents
-            yield _Block(which, columns, rows, of_head, _multiply(rows, of_head.mT), grid, given, settings)
+            yield _Block(
+                which, columns, rows, of_head, _multiply(rows, of_head.mT), grid, given, settings
+            )
 
 
 def _multiply(left: Tensor, right: Tensor) -> Tensor:
@@ -493,7 +612,9 @@ def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
     for block in _blocks(batch, upstream):
         pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
         settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
-        _pull_rows[block.grid](*block.products.chunk(2), *pulls.chunk(2), upstream, *block.given, **settings)
+        _pull_rows[block.grid](
+            *block.products.chunk(2), *pulls.chunk(2), upstream, *block.given, **settings
+        )
         of_texts, of_rows = _multiply(pulls.mT, block.rows), _multiply(pulls, block.texts)
         d_texts[..., block.columns] += of_texts.view(*d_texts.shape[:-1], -1)
         if isinstance(block.labels, slice):
@@ -556,16 +677,28 @@ def _average_rows(
     ACROSS: tl.constexpr,
 ) -> None:
     """Means and levels of some labels of a document, softmax online."""
-    _, cell, at, known, _ = _find_rows(lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS)
+    _, cell, at, known, _ = _find_rows(
+        lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS
+    )
     kind: tl.constexpr = scores.dtype.element_ty
-    highest = tl.full([ROWS], -1e38, kind)  # below every score, but finite: positions that are all padding leave it as it is
+    highest = tl.full(
+        [ROWS], -1e38, kind
+    )  # below every score, but finite: positions that are all padding leave it as it is
     total = tl.zeros([ROWS], kind)
     mean = tl.zeros([ROWS], kind)
     for first in range(0, positions, ACROSS):
         position = first + tl.arange(0, ACROSS)
-        real = tl.load(mask + tl.program_id(1) * positions + position, mask=position < positions, other=0) != 0
+        real = (
+            tl.load(
+                mask + tl.program_id(1) * positions + position, mask=position < positions, other=0
+            )
+            != 0
+        )
         real = known[:, None] & real[None, :]
-        score = tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf")) * FACTOR
+        score = (
+            tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf"))
+            * FACTOR
+        )
         worth = tl.load(worths + at[:, None] + position[None, :], mask=real, other=0.0)
         higher = tl.maximum(highest, tl.max(score, 1))
         fade = tl.exp2(highest - higher)
@@ -605,17 +738,31 @@ def _pull_rows(
     ACROSS: tl.constexpr,
 ) -> None:
     """Gradients of scores and worths; zeros at padding and in rows that are not chosen."""
-    label, cell, at, known, there = _find_rows(lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS)
+    label, cell, at, known, there = _find_rows(
+        lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS
+    )
     mean = tl.load(means + cell, mask=known, other=0.0)[:, None]
     level = tl.load(levels + cell, mask=known, other=0.0)[:, None]
     pull = tl.load(upstream + tl.program_id(1) * labels + label, mask=known, other=0.0)[:, None]
     for first in range(0, positions, ACROSS):
         position = first + tl.arange(0, ACROSS)
-        real = tl.load(mask + tl.program_id(1) * positions + position, mask=position < positions, other=0) != 0
+        real = (
+            tl.load(
+                mask + tl.program_id(1) * positions + position, mask=position < positions, other=0
+            )
+            != 0
+        )
         real = known[:, None] & real[None, :]
-        score = tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf")) * FACTOR
+        score = (
+            tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf"))
+            * FACTOR
+        )
         worth = tl.load(worths + at[:, None] + position[None, :], mask=real, other=0.0)
         weights = tl.exp2(score - level) * pull
         inside = there[:, None] & (position < positions)[None, :]
         tl.store(to_worths + at[:, None] + position[None, :], weights, mask=inside)
-        tl.store(to_scores + at[:, None] + position[None, :], weights * (worth - mean) * SCALE, mask=inside)
+        tl.store(
+            to_scores + at[:, None] + position[None, :],
+            weights * (worth - mean) * SCALE,
+            mask=inside,
+        )

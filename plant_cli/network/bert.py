@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-NEEDED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False, "auto_map": None}
+NEEDED = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "auto_map": None,
+}
 """Values of a configuration, named or by default, for which `Bert` computes what transformers' `BertModel` computes."""
 LAYER_NAMES = {
     "attention.output.dense": "out",
@@ -42,7 +48,9 @@ class BertShape:
     @classmethod
     def of(cls, config: object) -> BertShape | None:
         """Of a configuration; None where only transformers can make the model."""
-        if not isinstance(config, dict) or any(config.get(name, value) != value for name, value in NEEDED.items()):
+        if not isinstance(config, dict) or any(
+            config.get(name, value) != value for name, value in NEEDED.items()
+        ):
             return None
         sizes = {name: config[name] for name in cls.__annotations__ if name in config}
         needed = {part.name for part in fields(cls) if part.default is MISSING}
@@ -65,13 +73,23 @@ class Layer(nn.Module):
         self.heads = shape.num_attention_heads
         self.query_key_value, self.out = nn.Linear(size, 3 * size), nn.Linear(size, size)
         self.up, self.down = nn.Linear(size, inner), nn.Linear(inner, size)
-        self.attention_norm, self.norm = (nn.LayerNorm(size, eps=shape.layer_norm_eps) for _ in range(2))
+        self.attention_norm, self.norm = (
+            nn.LayerNorm(size, eps=shape.layer_norm_eps) for _ in range(2)
+        )
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """States [B, T, H]; the mask [B, 1, 1, T] is false at padding."""
         batch, positions, size = states.shape
-        query, key, value = self.query_key_value(states).view(batch, positions, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        gathered = functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).reshape(batch, positions, size)
+        query, key, value = (
+            self.query_key_value(states)
+            .view(batch, positions, 3, self.heads, -1)
+            .permute(2, 0, 3, 1, 4)
+        )
+        gathered = (
+            functional.scaled_dot_product_attention(query, key, value, mask)
+            .transpose(1, 2)
+            .reshape(batch, positions, size)
+        )
         states = self.attention_norm(states + self.out(gathered))
         normed: Tensor = self.norm(states + self.down(functional.gelu(self.up(states))))
         return normed
@@ -84,13 +102,19 @@ class Bert(nn.Module):
         super().__init__()
         self.config = shape
         rows = (shape.vocab_size, shape.max_position_embeddings, shape.type_vocab_size)
-        self.words, self.positions, self.types = (nn.Parameter(torch.empty(count, shape.hidden_size)) for count in rows)
+        self.words, self.positions, self.types = (
+            nn.Parameter(torch.empty(count, shape.hidden_size)) for count in rows
+        )
         self.norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
 
     def forward(self, *, input_ids: Tensor, attention_mask: Tensor | None = None) -> States:
         """Hidden states of token ids [B, T]; the mask [B, T] is 0 at padding (None: there is none)."""
-        states = self.norm(functional.embedding(input_ids, self.words) + self.positions[: input_ids.shape[1]] + self.types[0])
+        states = self.norm(
+            functional.embedding(input_ids, self.words)
+            + self.positions[: input_ids.shape[1]]
+            + self.types[0]
+        )
         mask = None if attention_mask is None else attention_mask[:, None, None].bool()
         for layer in self.layers:
             states = layer(states, mask)
@@ -101,7 +125,9 @@ def load_bert(folder: Path) -> Bert | None:
     """A local model of BERT's form, frozen; None where only transformers can read it. Under `torch.device("meta")` it has only shapes."""
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         return None
-    return make_bert(json.loads((folder / CONFIG).read_text("utf-8")), lambda: load_file(folder / WEIGHTS))
+    return make_bert(
+        json.loads((folder / CONFIG).read_text("utf-8")), lambda: load_file(folder / WEIGHTS)
+    )
 
 
 def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Bert | None:
@@ -116,7 +142,10 @@ def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Be
     named = {name.removeprefix("bert."): tensor.float() for name, tensor in weights().items()}
     try:
         network.load_state_dict(_rename(named, shape.num_hidden_layers), assign=True)
-    except (KeyError, RuntimeError):  # other names or shapes: transformers knows more of them, or says what is wrong
+    except (
+        KeyError,
+        RuntimeError,
+    ):  # other names or shapes: transformers knows more of them, or says what is wrong
         return None
     return network.requires_grad_(False)
 
@@ -124,12 +153,20 @@ def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Be
 def _rename(weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
     """Published weights by their names in `Bert`."""
     tables = {"words": "word", "positions": "position", "types": "token_type"}
-    found = {ours: weights[f"embeddings.{theirs}_embeddings.weight"] for ours, theirs in tables.items()}
+    found = {
+        ours: weights[f"embeddings.{theirs}_embeddings.weight"] for ours, theirs in tables.items()
+    }
     for kind in ("weight", "bias"):
         found[f"norm.{kind}"] = weights[f"embeddings.LayerNorm.{kind}"]
         for layer in range(layers):
             theirs, ours = f"encoder.layer.{layer}.", f"layers.{layer}."
-            found |= {f"{ours}{name}.{kind}": weights[f"{theirs}{part}.{kind}"] for part, name in LAYER_NAMES.items()}
-            joined = [weights[f"{theirs}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
+            found |= {
+                f"{ours}{name}.{kind}": weights[f"{theirs}{part}.{kind}"]
+                for part, name in LAYER_NAMES.items()
+            }
+            joined = [
+                weights[f"{theirs}attention.self.{part}.{kind}"]
+                for part in ("query", "key", "value")
+            ]
             found[f"{ours}query_key_value.{kind}"] = torch.cat(joined)
     return found

@@ -41,7 +41,9 @@ def answers_in_bf16(network: Any) -> bool:
     device = network.get_input_embeddings().weight.device
     try:
         with torch.autocast(device.type, enabled=False):
-            states = network(input_ids=torch.ones(1, PROBE, dtype=torch.int64, device=device)).last_hidden_state
+            states = network(
+                input_ids=torch.ones(1, PROBE, dtype=torch.int64, device=device)
+            ).last_hidden_state
     except RuntimeError:  # products of two types
         return False
     return bool(states.dtype == torch.bfloat16)
@@ -49,13 +51,18 @@ def answers_in_bf16(network: Any) -> bool:
 
 def is_short(network: Any, options: HuggingFaceOptions) -> bool:
     """Whether a quantised model was left in bf16 when it was frozen."""
-    return options.quantization == "nf4" and network.get_input_embeddings().weight.dtype == torch.bfloat16
+    return (
+        options.quantization == "nf4"
+        and network.get_input_embeddings().weight.dtype == torch.bfloat16
+    )
 
 
 @contextmanager
 def unmasked(config: Any, positions: int) -> Iterator[bool]:
     """Whether a causal model reads so many positions by fused attention without a mask. It has read a text before its padding comes."""
-    attention = transformers.AttentionInterface  # looked up here: models of transformers take seconds to import
+    attention = (
+        transformers.AttentionInterface
+    )  # looked up here: models of transformers take seconds to import
     attention.register(UNMASKED, attention()["sdpa"])
     chosen, window = config._attn_implementation, getattr(config, "sliding_window", None)
     able = chosen == "sdpa" and (window is None or positions <= window)
@@ -71,7 +78,11 @@ class Bf16Model:
 
     def __init__(self, network: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
         self.dtype = dtype
-        self.layers: list[Any] = [part for part in network.modules() if hasattr(part, "lora_A") and hasattr(part, "base_layer")]
+        self.layers: list[Any] = [
+            part
+            for part in network.modules()
+            if hasattr(part, "lora_A") and hasattr(part, "base_layer")
+        ]
         self.copies: list[Tensor] = []  # A and B of each layer, and s A and s B for its scale s
         for layer in self.layers:
             layer.forward = MethodType(_adapted, layer)
@@ -81,12 +92,17 @@ class Bf16Model:
     @property
     def parameters(self) -> list[nn.Parameter]:
         """A and B of each layer."""
-        return [half[ADAPTER].weight for layer in self.layers for half in (layer.lora_A, layer.lora_B)]
+        return [
+            half[ADAPTER].weight for layer in self.layers for half in (layer.lora_A, layer.lora_B)
+        ]
 
     @contextmanager
     def fresh_leaves(self) -> Iterator[list[Tensor]]:
         """Inside, gradients go to leaves that stand for the adapters that learn, in the order of `parameters`."""
-        leaves = [parameter.detach().requires_grad_(parameter.requires_grad) for parameter in self.parameters]
+        leaves = [
+            parameter.detach().requires_grad_(parameter.requires_grad)
+            for parameter in self.parameters
+        ]
         for layer, *halves in zip(self.layers, leaves[::2], leaves[1::2], strict=True):
             layer.leaves = halves
         try:
@@ -112,17 +128,25 @@ class Bf16Model:
             self.copies = [torch.empty_like(half, dtype=self.dtype) for half in wide * 2]
             pairs = iter(zip(self.copies[::2], self.copies[1::2], strict=True))
             plain = [next(pairs) for _ in self.layers]
-            for layer, (down, up), (scaled_down, scaled_up) in zip(self.layers, plain, pairs, strict=True):
+            for layer, (down, up), (scaled_down, scaled_up) in zip(
+                self.layers, plain, pairs, strict=True
+            ):
                 layer.copies = down, up.t(), scaled_down.t(), scaled_up
         torch._foreach_copy_(self.copies, wide * 2)
-        torch._foreach_mul_(self.copies[len(wide) :], [layer.scaling[ADAPTER] for layer in self.layers for _ in range(2)])
+        torch._foreach_mul_(
+            self.copies[len(wide) :],
+            [layer.scaling[ADAPTER] for layer in self.layers for _ in range(2)],
+        )
 
 
 def _adapted(layer: Any, states: Tensor) -> Tensor:
     """What peft's layer computes, in place of its `forward`."""
     dropout = layer.lora_dropout[ADAPTER]
     share = dropout.p if layer.training and isinstance(dropout, nn.Dropout) else 0.0
-    down, up = getattr(layer, "leaves", None) or (layer.lora_A[ADAPTER].weight, layer.lora_B[ADAPTER].weight)
+    down, up = getattr(layer, "leaves", None) or (
+        layer.lora_A[ADAPTER].weight,
+        layer.lora_B[ADAPTER].weight,
+    )
     result: Tensor = _AdaptedProduct.apply(states, down, up, layer.base_layer, layer.copies, share)  # type: ignore[no-untyped-call]
     return result
 
@@ -131,7 +155,15 @@ class _AdaptedProduct(torch.autograd.Function):
     """W x + s B A dropout(x) and its gradients of x, A and B; `copies`: A, B transposed, s A transposed and s B, in the type of x."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, down: Tensor, up: Tensor, base: nn.Module, copies: Sequence[Tensor], dropout: float) -> Tensor:
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        down: Tensor,
+        up: Tensor,
+        base: nn.Module,
+        copies: Sequence[Tensor],
+        dropout: float,
+    ) -> Tensor:
         rows, kept = states.flatten(0, -2), None
         result: Tensor = base(rows)
         if dropout:
@@ -159,7 +191,9 @@ class _AdaptedProduct(torch.autograd.Function):
             if kept is None:
                 d_rows.addmm_(to_low, down)
             else:
-                d_rows += torch.ops.aten.native_dropout_backward(torch.mm(to_low, down), kept, 1 / (1 - ctx.dropout))
+                d_rows += torch.ops.aten.native_dropout_backward(
+                    torch.mm(to_low, down), kept, 1 / (1 - ctx.dropout)
+                )
             d_states = d_rows.view(*gradient.shape[:-1], -1)
         return d_states, d_down, d_up, None, None, None
 
@@ -181,19 +215,29 @@ def wants_expansion(network: Any, options: HuggingFaceOptions) -> bool:
     if not is_short(network, options) or options.expand_weights is not None:
         return is_short(network, options) and bool(options.expand_weights)
     device = network.get_input_embeddings().weight.device
-    size = 2 * sum(part.in_features * part.out_features for part in network.modules() if isinstance(part, nn.Linear))
+    size = 2 * sum(
+        part.in_features * part.out_features
+        for part in network.modules()
+        if isinstance(part, nn.Linear)
+    )
     return device.type == "cuda" and size <= EXPANDED_SHARE * free_memory(device)
 
 
 def find_norms(network: nn.Module) -> list[Any]:
     """Frozen norms by the root mean square, of the common kind: each number over the root, times its weight."""
-    found = [part for part in network.modules() if type(part).__name__.endswith("RMSNorm") and hasattr(part, "variance_epsilon")]
+    found = [
+        part
+        for part in network.modules()
+        if type(part).__name__.endswith("RMSNorm") and hasattr(part, "variance_epsilon")
+    ]
     return [part for part in found if _is_plain(part)]
 
 
 @torch.no_grad()
 def _is_plain(norm: Any) -> bool:
-    tried = torch.linspace(-2, 2, len(norm.weight), device=norm.weight.device, dtype=norm.weight.dtype)
+    tried = torch.linspace(
+        -2, 2, len(norm.weight), device=norm.weight.device, dtype=norm.weight.dtype
+    )
     expected = functional.rms_norm(tried, norm.weight.shape, norm.weight, norm.variance_epsilon)
     return torch.allclose(norm(tried).float(), expected.float(), rtol=2**-6, atol=2**-6)
 

@@ -57,9 +57,16 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     cut to its last real token.
     """
     logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
-    pairs, few = isinstance(decoder, PairDecoder), wanted.shape[1] <= LABELS_PER_BLOCK and wanted.device.type in NOT_LEFT_OUT
+    pairs, few = (
+        isinstance(decoder, PairDecoder),
+        wanted.shape[1] <= LABELS_PER_BLOCK and wanted.device.type in NOT_LEFT_OUT,
+    )
     all_labels = pairs and few and not getattr(decoder, "sparse", False)
-    every = torch.arange(wanted.shape[1], device=wanted.device) if all_labels else wanted.any(0).nonzero().squeeze(1)
+    every = (
+        torch.arange(wanted.shape[1], device=wanted.device)
+        if all_labels
+        else wanted.any(0).nonzero().squeeze(1)
+    )
     for labels in torch.split(every, LABELS_PER_BLOCK):
         chosen = wanted[:, labels]
         if isinstance(decoder, PairDecoder):
@@ -70,9 +77,15 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     return logits
 
 
-def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
+def _score_one_by_one(
+    decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor
+) -> Tensor:
     rows = []
-    ends = (reading.mask * torch.arange(1, reading.mask.shape[1] + 1, device=chosen.device)).amax(1).clamp_min(1)
+    ends = (
+        (reading.mask * torch.arange(1, reading.mask.shape[1] + 1, device=chosen.device))
+        .amax(1)
+        .clamp_min(1)
+    )
     for document, (wanted, end) in enumerate(zip(chosen, ends.tolist(), strict=True)):
         row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
         if wanted.any():
@@ -110,13 +123,19 @@ class ShortlistedLabels:
     def join(self, rows: Rows, labels: Rows) -> ShortlistedLabels:
         """These and further pairs of document and label [P], by rising document."""
         bounds = pairwise(np.searchsorted(rows, np.arange(len(self.found) + 1)))
-        joined = [np.union1d(some, labels[first:last]).astype(np.int64) for some, (first, last) in zip(self.found, bounds, strict=True)]
+        joined = [
+            np.union1d(some, labels[first:last]).astype(np.int64)
+            for some, (first, last) in zip(self.found, bounds, strict=True)
+        ]
         return ShortlistedLabels(joined, self.labels)
 
     def recall(self, gold: csr_array) -> float:
         """Share of the pairs of gold [N, L] that are proposed; 1 if there is none."""
         rows = zip(self.found, pairwise(gold.indptr), strict=True)
-        hits = sum(int(np.isin(gold.indices[first:last], proposed).sum()) for proposed, (first, last) in rows)
+        hits = sum(
+            int(np.isin(gold.indices[first:last], proposed).sum())
+            for proposed, (first, last) in rows
+        )
         return hits / gold.nnz if gold.nnz else 1.0
 
     def of(self, rows: Rows, device: torch.device) -> torch.Tensor:
@@ -152,7 +171,9 @@ def propose(
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), TEXTS_PER_BATCH):
                 part = texts[start : start + TEXTS_PER_BATCH]
-                counts = count_in_order(words.take(np.arange(start, start + len(part))), column_of, len(columns))
+                counts = count_in_order(
+                    words.take(np.arange(start, start + len(part))), column_of, len(columns)
+                )
                 proposals = built.propose(part, read_only(counts))
                 found.extend(_checked(spec.name, proposals, len(part), labels))
                 task.advance(len(part))
@@ -172,8 +193,14 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
         )
 
     if not promises.PROPOSALS.is_kept(proposals):
-        wrong = [one for one in proposals if not promises.PROPOSALS.is_kept([one])] if isinstance(proposals, Sequence) else []
-        refuse(f"proposes {describe_value(wrong[0] if wrong else proposals)}, not an array of labels for each document")
+        wrong = (
+            [one for one in proposals if not promises.PROPOSALS.is_kept([one])]
+            if isinstance(proposals, Sequence)
+            else []
+        )
+        refuse(
+            f"proposes {describe_value(wrong[0] if wrong else proposals)}, not an array of labels for each document"
+        )
     found = list(proposals)
     if len(found) != documents:
         refuse(f"proposes labels for {len(found)} documents, not {documents}")
@@ -201,7 +228,9 @@ def measure_recall(
     The network scores every label of these documents, so the figure is exact for them.
     """
     network.eval()
-    rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))
+    rows = np.unique(
+        np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64)
+    )
     m = min(m, network.labels)
     shares: list[float] = []
     size = count_fitting(batch, int(lengths(reader.tokens)[rows].max(initial=0)))

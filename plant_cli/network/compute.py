@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 TOKEN_MULTIPLE = 16  # the number of positions of a batch of texts is a multiple of this
-LABEL_MULTIPLE = 64  # the numbers of labels and of positions in a product of both are multiples of this
+LABEL_MULTIPLE = (
+    64  # the numbers of labels and of positions in a product of both are multiples of this
+)
 
 
 def round_up(size: int, multiple: int) -> int:
@@ -29,7 +31,11 @@ def uses_triton(device: str) -> bool:
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the processor on a device; on a card without waiting for the work before it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and tensor.numel() else tensor.to(device)
+    return (
+        tensor.pin_memory().to(device, non_blocking=True)
+        if device.type == "cuda" and tensor.numel()
+        else tensor.to(device)
+    )
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:
@@ -39,7 +45,9 @@ def fetch(tensor: Tensor) -> Callable[[], Tensor]:
     beside = torch.cuda.Stream(tensor.device)  # type: ignore[no-untyped-call]
     beside.wait_stream(torch.cuda.current_stream(tensor.device))
     with torch.cuda.stream(beside):
-        here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+        here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(
+            tensor, non_blocking=True
+        )
         tensor.record_stream(beside)
         done = beside.record_event()
 
@@ -66,7 +74,9 @@ def in_one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU) -> Iterator[Result]:
+def each(
+    work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU
+) -> Iterator[Result]:
     """The results of `work` on each item, in their order, under the caller's autocast, gradient and inference mode.
 
     On a processor each thread of torch works on an item of its own: sharing one item's small operations among threads, as torch does,
@@ -83,7 +93,10 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
         with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
             return work(item)
 
-    with in_one_thread(), ThreadPoolExecutor(threads, initializer=_begin, initargs=autocast) as pool:
+    with (
+        in_one_thread(),
+        ThreadPoolExecutor(threads, initializer=_begin, initargs=autocast) as pool,
+    ):
         waiting: deque[Future[Result]] = deque()
         rest = iter(items)
         waiting.extend(pool.submit(one, item) for item in islice(rest, 2 * threads))

@@ -45,12 +45,20 @@ def measure_cut(tokens: TokenBatch, evidence: Evidence | None = None) -> Cut:
     if evidence is None:
         return Cut(documents=documents, tokens=share)
     ends = [int(spans[-1][1]) if len(spans) else 0 for spans in tokens.spans]
-    limits = np.array([end if dropped else np.inf for end, dropped in zip(ends, tokens.dropped, strict=True)])[evidence.rows]
+    limits = np.array(
+        [end if dropped else np.inf for end, dropped in zip(ends, tokens.dropped, strict=True)]
+    )[evidence.rows]
     lost = evidence.spans[:, 0] >= limits
     pairs = list(zip(evidence.rows.tolist(), evidence.labels, strict=True))
     read = {pair for pair, beyond in zip(pairs, lost, strict=True) if not beyond}
     in_part, labels = int((~lost & (evidence.spans[:, 1] > limits)).sum()), set(pairs)
-    counts = CutEvidence(spans=len(lost), lost=int(lost.sum()), in_part=in_part, labels=len(labels), labels_lost=len(labels - read))
+    counts = CutEvidence(
+        spans=len(lost),
+        lost=int(lost.sum()),
+        in_part=in_part,
+        labels=len(labels),
+        labels_lost=len(labels - read),
+    )
     return Cut(documents=documents, tokens=share, evidence=counts)
 
 

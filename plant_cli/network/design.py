@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from plant_cli.api import Backbone, BackboneSpec, Choice, DecoderSpec, MachineSection, ModelSection, Options
+from plant_cli.api import (
+    Backbone,
+    BackboneSpec,
+    Choice,
+    DecoderSpec,
+    MachineSection,
+    ModelSection,
+    Options,
+)
 from plant_cli.api.components import SpecT
 from plant_cli.runs.steps import write_out
 
@@ -49,7 +57,10 @@ class Design:
 
 def find_design(section: ModelSection, component: ComponentLookup) -> Design:
     """The design of a model section; the section of the design names every option, so that one network is described in one way."""
-    backbone, decoder = component(BackboneSpec, section.backbone), component(DecoderSpec, section.decoder)
+    backbone, decoder = (
+        component(BackboneSpec, section.backbone),
+        component(DecoderSpec, section.decoder),
+    )
     named = {
         kind: Choice(name=spec.name, options=write_out(options, None))
         for kind, (spec, options) in (("backbone", backbone), ("decoder", decoder))

@@ -28,7 +28,9 @@ from plant_cli.network.attention import (
 from plant_cli.network.compute import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 
 
-def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+def gather_states(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
+) -> Tensor:
     """Attention-weighted means of the values [B, l, H], each head over its own H / heads dimensions."""
     documents, _, hidden = keys.shape
     split = (documents, -1, heads, hidden // heads)
@@ -37,11 +39,23 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
     lowest = torch.finfo(q.dtype).min  # finite: a document may have nothing but padding
     padding = torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, lowest)
     gathered = attend(q, k, v, padding[:, None, None])
-    return gathered.transpose(1, 2).reshape(documents, len(queries), hidden).masked_fill(~mask.any(1)[:, None, None], 0.0)
+    return (
+        gathered.transpose(1, 2)
+        .reshape(documents, len(queries), hidden)
+        .masked_fill(~mask.any(1)[:, None, None], 0.0)
+    )
 
 
 @torch.no_grad()
-def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]) -> Tensor:
+def gather_sharpened(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    heads: int,
+    factors: Sequence[float],
+) -> Tensor:
     """The result of `gather_states` after each of F factors on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
 
     Scores are computed once, their softmax once for each factor above 0. The factor 0 gives each label the mean of a document's values.
@@ -51,21 +65,37 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     rising = sorted((i for i, factor in enumerate(factors) if factor), key=lambda i: factors[i])
     result = queries.new_zeros(len(factors), len(keys), labels, hidden, dtype=exact)
     if len(rising) < len(factors):
-        means = (values.to(exact) * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp_min(1)
+        means = (values.to(exact) * mask.unsqueeze(-1)).sum(1) / mask.sum(
+            1, keepdim=True
+        ).clamp_min(1)
         result[[not factor for factor in factors]] = means.unsqueeze(1)
-    q = functional.pad(queries, (0, 0, 0, round_up(labels, TOKEN_MULTIPLE) - labels)).view(-1, heads, hidden // heads).transpose(0, 1)
+    q = (
+        functional.pad(queries, (0, 0, 0, round_up(labels, TOKEN_MULTIPLE) - labels))
+        .view(-1, heads, hidden // heads)
+        .transpose(0, 1)
+    )
 
     def gather(part: tuple[int, int, Tensor, Tensor, Tensor]) -> None:
         row, start, k, v, padding = part
-        scores = torch.matmul(q[:, start : start + _labels_at_once(k)], k.mT).to(exact).mul_(k.shape[2] ** -0.5)
+        scores = (
+            torch.matmul(q[:, start : start + _labels_at_once(k)], k.mT)
+            .to(exact)
+            .mul_(k.shape[2] ** -0.5)
+        )
         scores = scores.masked_fill_(padding, -torch.inf)
         scores -= scores.amax(-1, keepdim=True)
         weights, last = scores, 0.0
         for number in rising:
             # twice a factor is the square of its exponentials, which costs less than others
-            weights = weights.mul_(weights) if factors[number] == 2 * last else torch.exp(scores * factors[number])
+            weights = (
+                weights.mul_(weights)
+                if factors[number] == 2 * last
+                else torch.exp(scores * factors[number])
+            )
             last = factors[number]
-            gathered = torch.matmul(weights.to(v.dtype), v).to(exact) / weights.sum(-1, keepdim=True)
+            gathered = torch.matmul(weights.to(v.dtype), v).to(exact) / weights.sum(
+                -1, keepdim=True
+            )
             of_labels = gathered.transpose(0, 1).flatten(1)[: labels - start]
             result[number, row, start : start + len(of_labels)] = of_labels
 
@@ -75,7 +105,12 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
             continue
         end = int(real.nonzero()[-1]) + 1
         added = round_up(end, LABEL_MULTIPLE) - end
-        k, v = (functional.pad(x[row, :end], (0, 0, 0, added)).view(-1, heads, hidden // heads).transpose(0, 1) for x in (keys, values))
+        k, v = (
+            functional.pad(x[row, :end], (0, 0, 0, added))
+            .view(-1, heads, hidden // heads)
+            .transpose(0, 1)
+            for x in (keys, values)
+        )
         padding = ~functional.pad(real[:end], (0, added))
         parts += [(row, start, k, v, padding) for start in range(0, labels, _labels_at_once(k))]
     list(each(gather, parts, queries.device))
@@ -83,7 +118,9 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
 
 
 def _labels_at_once(keys: Tensor) -> int:
-    held = LOG_ATTENTION_SCORES.get(keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (len(keys) * keys.shape[1])
+    held = LOG_ATTENTION_SCORES.get(keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (
+        len(keys) * keys.shape[1]
+    )
     return max(TOKEN_MULTIPLE, held // TOKEN_MULTIPLE * TOKEN_MULTIPLE)
 
 
@@ -106,7 +143,15 @@ def single_head_attention(
     if uses_triton(device):
         even_keys, even_values = _even(keys, values)
         directions = _fill_up(directions.to(keys.dtype), even_keys.shape[-1])
-        return label_attention(unscale(queries, even_keys), directions, even_keys, even_values, mask, heads=1, wanted=wanted)
+        return label_attention(
+            unscale(queries, even_keys),
+            directions,
+            even_keys,
+            even_values,
+            mask,
+            heads=1,
+            wanted=wanted,
+        )
     rows = labels_held(elements, max(1, keys.shape[1]), queries.device)
     tensors = [x.to(keys.dtype) for x in (queries, directions, keys, values)]
     result: Tensor = _OneHead.apply(_Scalars(), *tensors, mask, rows, wanted)  # type: ignore[no-untyped-call]
@@ -151,9 +196,15 @@ class _OneHead(torch.autograd.Function):
 
         def score(part: GatheredPart) -> None:
             row, end, labels = part
-            logits[row, labels] = form.score(queries, directions, labels, keys[row, :end], values[row, :end], mask[row, :end])
+            logits[row, labels] = form.score(
+                queries, directions, labels, keys[row, :end], values[row, :end], mask[row, :end]
+            )
 
-        parts = [(row, end, labels) for row, end in documents(mask) for labels in find_labels(wanted, row, len(queries), rows)]
+        parts = [
+            (row, end, labels)
+            for row, end in documents(mask)
+            for labels in find_labels(wanted, row, len(queries), rows)
+        ]
         list(each(score, parts, queries.device))
         ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
         ctx.form, ctx.rows = form, rows
@@ -163,23 +214,42 @@ class _OneHead(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, directions, keys, values, mask, wanted = ctx.saved_tensors
-        totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, directions, keys, values)]
+        totals = [
+            torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, directions, keys, values)
+        ]
         learnt = find_learnt(gradient, wanted)
         d_queries, d_directions, d_keys, d_values = totals
 
         def pull(part: tuple[int, int, Tensor]) -> list[Tensor]:
             row, end, labels = part
             document = keys[row, :end], values[row, :end], mask[row, :end]
-            return [x.to(gradient.dtype) for x in ctx.form.pull(gradient[row, labels], queries, directions, labels, *document)]
+            return [
+                x.to(gradient.dtype)
+                for x in ctx.form.pull(
+                    gradient[row, labels], queries, directions, labels, *document
+                )
+            ]
 
-        parts = [(row, end, labels) for row, end in documents(mask) for labels in torch.split(learnt[row].nonzero().squeeze(1), ctx.rows)]
-        for (row, end, labels), (dq, dg, dk, dv) in zip(parts, each(pull, parts, queries.device), strict=True):
+        parts = [
+            (row, end, labels)
+            for row, end in documents(mask)
+            for labels in torch.split(learnt[row].nonzero().squeeze(1), ctx.rows)
+        ]
+        for (row, end, labels), (dq, dg, dk, dv) in zip(
+            parts, each(pull, parts, queries.device), strict=True
+        ):
             d_queries.index_add_(0, labels, dq)
             add_rows(d_directions, labels if directions.dim() > 1 else slice(None), dg)
             d_keys[row, :end] += dk
             d_values[row, :end] += dv
         tensors = (queries, directions, keys, values)
-        return None, *(total.to(x.dtype) for total, x in zip(totals, tensors, strict=True)), None, None, None
+        return (
+            None,
+            *(total.to(x.dtype) for total, x in zip(totals, tensors, strict=True)),
+            None,
+            None,
+            None,
+        )
 
 
 def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
@@ -194,20 +264,44 @@ def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
 class _Scalars:
     """Logits [l] of one document: the values are reduced to a number for each label and position before they are averaged."""
 
-    def score(self, queries: Tensor, directions: Tensor, labels: slice | Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        weights, worth = self._weigh(_take(queries, labels), _take(directions, labels), keys, values, mask)
+    def score(
+        self,
+        queries: Tensor,
+        directions: Tensor,
+        labels: slice | Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor,
+    ) -> Tensor:
+        weights, worth = self._weigh(
+            _take(queries, labels), _take(directions, labels), keys, values, mask
+        )
         logits = weights.mul_(worth).sum(-1)
         return logits if isinstance(labels, slice) else logits[: len(labels)]
 
-    def pull(self, upstream: Tensor, queries: Tensor, directions: Tensor, labels: Tensor, *document: Tensor) -> Sequence[Tensor]:
+    def pull(
+        self,
+        upstream: Tensor,
+        queries: Tensor,
+        directions: Tensor,
+        labels: Tensor,
+        *document: Tensor,
+    ) -> Sequence[Tensor]:
         q, g, (k, v, mask) = _take(queries, labels), _take(directions, labels), document
         weights, worth = self._weigh(q, g, k, v, mask)
         to_worth = weights * functional.pad(upstream, (0, len(q) - len(labels))).unsqueeze(1)
         to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
         to_worth = to_worth.to(v.dtype)
-        return (to_scores @ k)[: len(labels)], (to_worth @ v)[: len(labels)], to_scores.mT @ q, to_worth.mT @ g
+        return (
+            (to_scores @ k)[: len(labels)],
+            (to_worth @ v)[: len(labels)],
+            to_scores.mT @ q,
+            to_worth.mT @ g,
+        )
 
-    def _weigh(self, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def _weigh(
+        self, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Attention [l, t], and what each position is worth to the label [l, t]; fp32 or better."""
         exact = torch.promote_types(queries.dtype, torch.float32)
         scores = torch.matmul(queries, keys.mT).to(exact).masked_fill_(~mask, -torch.inf)
@@ -220,27 +314,42 @@ class _NormedMeans:
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon
 
-    def score(self, queries: Tensor, direction: Tensor, labels: slice | Tensor, *document: Tensor) -> Tensor:
+    def score(
+        self, queries: Tensor, direction: Tensor, labels: slice | Tensor, *document: Tensor
+    ) -> Tensor:
         return self._score(queries[labels], direction, *document)
 
-    def pull(self, upstream: Tensor, queries: Tensor, direction: Tensor, labels: Tensor, *document: Tensor) -> Sequence[Tensor]:
+    def pull(
+        self,
+        upstream: Tensor,
+        queries: Tensor,
+        direction: Tensor,
+        labels: Tensor,
+        *document: Tensor,
+    ) -> Sequence[Tensor]:
         keys, values, mask = document
         leaves = [x.detach().requires_grad_() for x in (queries[labels], direction, keys, values)]
         with torch.enable_grad():
             logits = self._score(leaves[0], leaves[1], leaves[2], leaves[3], mask)
         return torch.autograd.grad(logits, leaves, upstream)
 
-    def _score(self, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    def _score(
+        self, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor
+    ) -> Tensor:
         """Labels are filled up to a multiple."""
         labels = len(queries)
         filled = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels))
         gathered = gather_states(filled, keys[None], values[None], mask[None], heads=1)[0, :labels]
         gathered = gathered.to(torch.promote_types(gathered.dtype, torch.float32))
-        return functional.layer_norm(gathered, gathered.shape[-1:], eps=self.epsilon) @ direction.to(gathered.dtype)
+        return functional.layer_norm(
+            gathered, gathered.shape[-1:], eps=self.epsilon
+        ) @ direction.to(gathered.dtype)
 
 
 @torch.no_grad()
-def leave_out_positions(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+def leave_out_positions(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
+) -> Tensor:
     """What each logit of `label_attention` loses without each position [B, l, T], 0 where masked; fp64.
 
     Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s) becomes (o − a_t (g·v_t)) / (1 − a_t); in
@@ -251,12 +360,22 @@ def leave_out_positions(queries: Tensor, directions: Tensor, keys: Tensor, value
     worth = torch.matmul(by_head, split_heads(values.double(), heads).permute(0, 2, 3, 1))
     weights, top, others = _leave_out_highest(logs)
     logits = (weights * worth).sum(-1, keepdim=True)
-    left = ((logits - weights * worth) / (1 - weights)).scatter_(-1, top, (others * worth).sum(-1, keepdim=True))
+    left = ((logits - weights * worth) / (1 - weights)).scatter_(
+        -1, top, (others * worth).sum(-1, keepdim=True)
+    )
     return (logits - left).sum(1).masked_fill_(~mask.unsqueeze(1), 0.0)
 
 
 @torch.no_grad()
-def leave_out_normed(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float) -> Tensor:
+def leave_out_normed(
+    queries: Tensor,
+    direction: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    epsilon: float,
+) -> Tensor:
     """The same of `normed_attention`: the mean of the values without each position is layer-normalised; label by label."""
     logs = weigh_together(unscale(queries.double(), keys.double()), keys.double(), mask, 1)[:, 0]
     exact, losses = values.double(), torch.zeros_like(logs)
@@ -283,10 +402,16 @@ def _leave_out_highest(logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _take(table: Tensor, labels: slice | Tensor) -> Tensor:
     """Rows of a table; chosen ones are filled up to a multiple (`plant_cli.network.compute`)."""
     rows = table[labels]
-    return rows if isinstance(labels, slice) else functional.pad(rows, (0, 0, 0, round_up(len(rows), LABEL_MULTIPLE) - len(rows)))
+    return (
+        rows
+        if isinstance(labels, slice)
+        else functional.pad(rows, (0, 0, 0, round_up(len(rows), LABEL_MULTIPLE) - len(rows)))
+    )
 
 
-def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor, wanted: Tensor | None = None) -> Tensor:
+def single_head_log_attention(
+    queries: Tensor, keys: Tensor, mask: Tensor, wanted: Tensor | None = None
+) -> Tensor:
     """Log attention [B, l, T] of queries [l, A] on keys [B, T, A]; see `log_attention`."""
     return log_attention(unscale(queries, keys), keys, mask, heads=1, wanted=wanted)
 
@@ -294,13 +419,19 @@ def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor, wante
 def single_head_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """Attention-weighted means [B, l, V] of values [B, T, V], for queries [l, A] and keys [B, T, A]."""
     even_keys, even_values = _even(keys, values)
-    return gather_states(unscale(queries, even_keys), even_keys, even_values, mask, heads=1)[..., : values.shape[-1]]
+    return gather_states(unscale(queries, even_keys), even_keys, even_values, mask, heads=1)[
+        ..., : values.shape[-1]
+    ]
 
 
-def single_head_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, factors: Sequence[float]) -> Tensor:
+def single_head_sharpened(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, factors: Sequence[float]
+) -> Tensor:
     """The result of `single_head_states` after each of F factors on the scores [F, B, l, V]; without gradients."""
     even_keys, even_values = _even(keys, values)
-    sharpened = gather_sharpened(unscale(queries, even_keys), even_keys, even_values, mask, heads=1, factors=factors)
+    sharpened = gather_sharpened(
+        unscale(queries, even_keys), even_keys, even_values, mask, heads=1, factors=factors
+    )
     return sharpened[..., : values.shape[-1]]
 
 

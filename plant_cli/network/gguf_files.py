@@ -27,7 +27,19 @@ GGUF_MAGIC = b"GGUF"
 GGUF_VERSIONS = (2, 3)
 MOST_AXES = 4
 TEXT, LIST = 8, 9
-NUMBERS = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8"}
+NUMBERS = {
+    0: "u1",
+    1: "i1",
+    2: "<u2",
+    3: "<i2",
+    4: "<u4",
+    5: "<i4",
+    6: "<f4",
+    7: "?",
+    10: "<u8",
+    11: "<i8",
+    12: "<f8",
+}
 """Types of values that are numbers, as numpy names them."""
 
 
@@ -52,8 +64,12 @@ class GgufFile:
     def read(self, name: str) -> npt.NDArray[np.float32]:
         """A tensor, unpacked to float32."""
         tensor = self.tensors[name]
-        stored = np.memmap(self.path, dtype=np.uint8, mode="r", offset=tensor.start, shape=(tensor.size,))
-        unpacked: npt.NDArray[np.float32] = _package(self.path).dequantize(stored.reshape(*tensor.shape[:-1], -1), tensor.form)
+        stored = np.memmap(
+            self.path, dtype=np.uint8, mode="r", offset=tensor.start, shape=(tensor.size,)
+        )
+        unpacked: npt.NDArray[np.float32] = _package(self.path).dequantize(
+            stored.reshape(*tensor.shape[:-1], -1), tensor.form
+        )
         return np.array(unpacked, dtype=np.float32).reshape(tensor.shape)
 
 
@@ -83,7 +99,11 @@ class _Cursor:
         if kind != LIST:
             raise ValueError(f"a value in its header is of the unknown type {kind}")
         inner, count = self.number("I"), self.number("Q")
-        return self.numbers(inner, count) if inner in NUMBERS else [self.value(inner) for _ in range(count)]
+        return (
+            self.numbers(inner, count)
+            if inner in NUMBERS
+            else [self.value(inner) for _ in range(count)]
+        )
 
     def numbers(self, kind: int, count: int) -> list[Any]:
         form = np.dtype(NUMBERS[kind])
@@ -135,7 +155,9 @@ def _read(cursor: _Cursor, path: Path, package: Any) -> GgufFile:
         start = begin + offset
         if start + size > len(cursor.data):
             missing = start + size - len(cursor.data)
-            raise ValueError(f"it was cut off: the tensor {name} ends {missing:,} bytes behind its end")
+            raise ValueError(
+                f"it was cut off: the tensor {name} ends {missing:,} bytes behind its end"
+            )
         found[name] = StoredTensor(shape=shape, form=form, start=start, size=size)
     return GgufFile(path=path, values=values, tensors=found)
 
@@ -155,9 +177,13 @@ def _measure_stored(package: Any, name: str, shape: tuple[int, ...], kind: int) 
         weights, size = package.GGML_QUANT_SIZES[form]
         package.dequantize(np.zeros((1, size), dtype=np.uint8), form)
     except (ValueError, KeyError, NotImplementedError):
-        raise ValueError(f"the tensor {name} is in a form (number {kind}) that the package gguf cannot unpack") from None
+        raise ValueError(
+            f"the tensor {name} is in a form (number {kind}) that the package gguf cannot unpack"
+        ) from None
     if shape[-1] % weights:
-        raise ValueError(f"rows of the tensor {name} hold {shape[-1]} weights, and no multiple of {weights}")
+        raise ValueError(
+            f"rows of the tensor {name} hold {shape[-1]} weights, and no multiple of {weights}"
+        )
     return form, prod(shape) // weights * size
 
 

@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import transformers
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from torch import Tensor
 
 from plant_cli.network.gguf_files import GgufFile, read_gguf, refuse_gguf
@@ -31,7 +40,13 @@ SIZES = {
     "num_attention_heads": "attention.head_count",
     "max_position_embeddings": "context_length",
 }
-UNREAD = {"output.weight", "output.bias", "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
+UNREAD = {
+    "output.weight",
+    "output.bias",
+    "rope_freqs.weight",
+    "rope_factors_long.weight",
+    "rope_factors_short.weight",
+}
 """Tensors that do not become weights: the head over the vocabulary, and factors that go into the configuration."""
 NORMAL_TOKEN, CONTROL_TOKEN, WHOLE_TOKEN = 1, 3, 4  # types of tokens in the file
 LLAMA3_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -61,20 +76,29 @@ def read_gguf_model(path: Path, *, short: bool, published: str | None = None) ->
     kind = file.values.get("general.architecture")
     if kind not in CLASSES:
         refuse_gguf(path, f"its architecture is {kind or 'not named'}")
-    values = {key.removeprefix(f"{kind}."): value for key, value in file.values.items() if key.startswith(f"{kind}.")}
+    values = {
+        key.removeprefix(f"{kind}."): value
+        for key, value in file.values.items()
+        if key.startswith(f"{kind}.")
+    }
     settings = _settings(file, kind, values)
     names = dict(_names(kind, settings))
     for name in sorted(names.keys() ^ (file.tensors.keys() - UNREAD)):
         refuse_gguf(path, f"the tensor {name} is " + ("missing" if name in names else "unknown"))
     for name, (_, shape) in names.items():
         if file.tensors[name].shape != shape:
-            refuse_gguf(path, f"the tensor {name} is {list(file.tensors[name].shape)}, and not {list(shape)}")
+            refuse_gguf(
+                path,
+                f"the tensor {name} is {list(file.tensors[name].shape)}, and not {list(shape)}",
+            )
     form = Counter(tensor.form.name for tensor in file.tensors.values()).most_common(1)[0][0]
     return Packed(
         architecture=f"{CLASSES[kind]}Model",
         config=getattr(transformers, f"{CLASSES[kind]}Config")(**settings),
         tokenizer=_read_tokenizer(file, settings["vocab_size"]),
-        weights=partial(_read_weights, file, kind, settings, torch.bfloat16 if short else torch.float32),
+        weights=partial(
+            _read_weights, file, kind, settings, torch.bfloat16 if short else torch.float32
+        ),
         origin=f"{published + ' in ' if published else ''}{path} ({form})",
         readable=True,
     )
@@ -85,15 +109,27 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
     found: dict[str, Any] = {name: values.get(key) for name, key in SIZES.items()}
     heads = found["num_attention_heads"]
     found["num_key_value_heads"] = values.get("attention.head_count_kv", heads)
-    wrong = next((name for name, value in found.items() if not isinstance(value, int) or value < 1), None)
+    wrong = next(
+        (name for name, value in found.items() if not isinstance(value, int) or value < 1), None
+    )
     if wrong is not None:
-        refuse_gguf(file.path, f"{kind}.{SIZES.get(wrong, 'attention.head_count_kv')} is {found[wrong] or 'missing'}")
+        refuse_gguf(
+            file.path,
+            f"{kind}.{SIZES.get(wrong, 'attention.head_count_kv')} is {found[wrong] or 'missing'}",
+        )
     if found["num_hidden_layers"] > len(file.tensors):
-        refuse_gguf(file.path, f"{kind}.block_count is {found['num_hidden_layers']:,}, and it holds {len(file.tensors)} tensors")
+        refuse_gguf(
+            file.path,
+            f"{kind}.block_count is {found['num_hidden_layers']:,}, and it holds {len(file.tensors)} tensors",
+        )
     if "token_embd.weight" not in file.tensors:
         refuse_gguf(file.path, "the tensor token_embd.weight is missing")
     size = values.get("attention.key_length", found["hidden_size"] // heads)
-    found |= {"vocab_size": file.tensors["token_embd.weight"].shape[0], "pad_token_id": None, "head_dim": size}
+    found |= {
+        "vocab_size": file.tensors["token_embd.weight"].shape[0],
+        "pad_token_id": None,
+        "head_dim": size,
+    }
     found["rms_norm_eps"] = values.get("attention.layer_norm_rms_epsilon", 1e-5)
     found["rope_theta"] = values.get("rope.freq_base", 10000.0)
     if kind == "phi3":
@@ -108,13 +144,23 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
 def _scaling(file: GgufFile, values: Mapping[str, Any], positions: int) -> dict[str, Any] | None:
     """How rotary positions are stretched. Factors for each frequency, as LLaMA 3.1 has them, are those of `longrope` at any length."""
     short, long = (
-        (("rope_freqs.weight",) * 2) if "rope_freqs.weight" in file.tensors else ("rope_factors_short.weight", "rope_factors_long.weight")
+        (("rope_freqs.weight",) * 2)
+        if "rope_freqs.weight" in file.tensors
+        else ("rope_factors_short.weight", "rope_factors_long.weight")
     )
     original = values.get("rope.scaling.original_context_length", positions)
     if short in file.tensors and long in file.tensors:
-        factors = {"short_factor": file.read(short).tolist(), "long_factor": file.read(long).tolist()}
+        factors = {
+            "short_factor": file.read(short).tolist(),
+            "long_factor": file.read(long).tolist(),
+        }
         attention = values.get("rope.scaling.attn_factor", 1.0)
-        return {"rope_type": "longrope", **factors, "attention_factor": attention, "original_max_position_embeddings": original}
+        return {
+            "rope_type": "longrope",
+            **factors,
+            "attention_factor": attention,
+            "original_max_position_embeddings": original,
+        }
     kind = values.get("rope.scaling.type")
     if kind not in ("linear", "yarn"):
         return None
@@ -122,15 +168,30 @@ def _scaling(file: GgufFile, values: Mapping[str, Any], positions: int) -> dict[
     return stretched | ({"original_max_position_embeddings": original} if kind == "yarn" else {})
 
 
-def _names(kind: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+def _names(
+    kind: str, settings: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
     """Every tensor by its name in the file: transformers' name and the shape."""
-    hidden, inner, size = settings["hidden_size"], settings["intermediate_size"], settings["head_dim"]
+    hidden, inner, size = (
+        settings["hidden_size"],
+        settings["intermediate_size"],
+        settings["head_dim"],
+    )
     query, key = (settings[name] * size for name in ("num_attention_heads", "num_key_value_heads"))
-    parts = {"attn_output": ("self_attn.o_proj", (hidden, query)), "ffn_down": ("mlp.down_proj", (hidden, inner))}
+    parts = {
+        "attn_output": ("self_attn.o_proj", (hidden, query)),
+        "ffn_down": ("mlp.down_proj", (hidden, inner)),
+    }
     if kind == "phi3":
-        parts |= {"attn_qkv": ("self_attn.qkv_proj", (query + 2 * key, hidden)), "ffn_up": ("mlp.gate_up_proj", (2 * inner, hidden))}
+        parts |= {
+            "attn_qkv": ("self_attn.qkv_proj", (query + 2 * key, hidden)),
+            "ffn_up": ("mlp.gate_up_proj", (2 * inner, hidden)),
+        }
     else:
-        parts |= {f"attn_{part}": (f"self_attn.{part}_proj", (key if part in "kv" else query, hidden)) for part in "qkv"}
+        parts |= {
+            f"attn_{part}": (f"self_attn.{part}_proj", (key if part in "kv" else query, hidden))
+            for part in "qkv"
+        }
         parts |= {f"ffn_{part}": (f"mlp.{part}_proj", (inner, hidden)) for part in ("gate", "up")}
     yield "token_embd.weight", ("embed_tokens.weight", (settings["vocab_size"], hidden))
     yield "output_norm.weight", ("norm.weight", (hidden,))
@@ -144,9 +205,15 @@ def _names(kind: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, tuple[
                 yield f"{ours}{part}.bias", (f"{theirs}{name}.bias", shape[:1])
 
 
-def _read_weights(file: GgufFile, kind: str, settings: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Tensor]:
+def _read_weights(
+    file: GgufFile, kind: str, settings: Mapping[str, Any], dtype: torch.dtype
+) -> dict[str, Tensor]:
     """All tensors by transformers' names."""
-    heads = {"attn_q": settings["num_attention_heads"], "attn_k": settings["num_key_value_heads"]} if kind == "llama" else {}
+    heads = (
+        {"attn_q": settings["num_attention_heads"], "attn_k": settings["num_key_value_heads"]}
+        if kind == "llama"
+        else {}
+    )
     found = {}
     for name, (theirs, _) in _names(kind, settings):
         values = file.read(name)
@@ -157,14 +224,22 @@ def _read_weights(file: GgufFile, kind: str, settings: Mapping[str, Any], dtype:
 
 def _pair_halves(rows: Array, heads: int) -> Array:
     """Rows of queries or keys in transformers' order: llama.cpp lays the two numbers that turn together side by side."""
-    return np.ascontiguousarray(rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2)).reshape(rows.shape)
+    return np.ascontiguousarray(rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2)).reshape(
+        rows.shape
+    )
 
 
 def _read_tokenizer(file: GgufFile, vocabulary: int) -> Any:
     """The tokenizer in the file, or else the one beside it; its ids must be rows of the embedding."""
-    values = {key.removeprefix("tokenizer.ggml."): value for key, value in file.values.items() if key.startswith("tokenizer.ggml.")}
+    values = {
+        key.removeprefix("tokenizer.ggml."): value
+        for key, value in file.values.items()
+        if key.startswith("tokenizer.ggml.")
+    }
     tokens, beside = values.get("tokens"), file.path.with_name("tokenizer.json")
-    joined = values.get("model") == "gpt2" and values.get("pre") in WORD_SPLITS and "merges" in values
+    joined = (
+        values.get("model") == "gpt2" and values.get("pre") in WORD_SPLITS and "merges" in values
+    )
     scored = values.get("model") == "llama" and len(values.get("scores", ())) == len(tokens or ())
     if tokens and (joined or scored):
         try:
@@ -175,10 +250,19 @@ def _read_tokenizer(file: GgufFile, vocabulary: int) -> Any:
         made = transformers.AutoTokenizer.from_pretrained(str(beside.parent))
     else:
         kind = f"{values.get('model')}, {values.get('pre', 'not named how words are cut')}"
-        what = f"its tokenizer is of an unknown kind ({kind})" if tokens else "its tokenizer is missing"
-        refuse_gguf(file.path, what, "put the model's tokenizer.json, as it is published, beside the file")
+        what = (
+            f"its tokenizer is of an unknown kind ({kind})"
+            if tokens
+            else "its tokenizer is missing"
+        )
+        refuse_gguf(
+            file.path, what, "put the model's tokenizer.json, as it is published, beside the file"
+        )
     if len(made) > vocabulary:
-        refuse_gguf(file.path, f"its tokenizer has {len(made):,} tokens, and its embedding {vocabulary:,} rows")
+        refuse_gguf(
+            file.path,
+            f"its tokenizer has {len(made):,} tokens, and its embedding {vocabulary:,} rows",
+        )
     return made
 
 
@@ -194,30 +278,65 @@ def _make_tokenizer(values: Mapping[str, Any], *, joined: bool) -> Any:
     named = {role: tokens[i] for role, i in roles.items() if i is not None and i < len(tokens)}
     if joined:
         split = WORD_SPLITS[values["pre"]]
-        merges = [(left, right) for left, _, right in (merge.partition(" ") for merge in values["merges"])]
-        backend = Tokenizer(models.BPE(vocab=ids, merges=merges, ignore_merges=split == LLAMA3_WORDS))
+        merges = [
+            (left, right) for left, _, right in (merge.partition(" ") for merge in values["merges"])
+        ]
+        backend = Tokenizer(
+            models.BPE(vocab=ids, merges=merges, ignore_merges=split == LLAMA3_WORDS)
+        )
         cut = [pre_tokenizers.Split(Regex(split), behavior="isolated")] if split else []
         own = split in ("", WORD_SPLITS["smollm"])
-        backend.pre_tokenizer = pre_tokenizers.Sequence([*cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=own)])
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [*cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=own)]
+        )
         backend.decoder = decoders.ByteLevel()
     else:
         merges = _merges(tokens, values["scores"], kinds)
         unknown = named.get("unk_token")
-        backend = Tokenizer(models.BPE(vocab=ids, merges=merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
+        backend = Tokenizer(
+            models.BPE(
+                vocab=ids, merges=merges, unk_token=unknown, fuse_unk=True, byte_fallback=True
+            )
+        )
         first = [normalizers.Prepend("▁")] if values.get("add_space_prefix", True) else []
         backend.normalizer = normalizers.Sequence([*first, normalizers.Replace(" ", "▁")])
         backend.decoder = decoders.Sequence(
-            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+            [
+                decoders.Replace("▁", " "),
+                decoders.ByteFallback(),
+                decoders.Fuse(),
+                decoders.Strip(" ", 1, 0),
+            ]
         )
     backend.add_special_tokens(
-        [AddedToken(t, normalized=False, special=True) for t, kind in zip(tokens, kinds, strict=False) if kind == CONTROL_TOKEN]
+        [
+            AddedToken(t, normalized=False, special=True)
+            for t, kind in zip(tokens, kinds, strict=False)
+            if kind == CONTROL_TOKEN
+        ]
     )
-    backend.add_tokens([AddedToken(t, normalized=False) for t, kind in zip(tokens, kinds, strict=False) if kind == WHOLE_TOKEN])
-    framed = [named["bos_token"]] if values.get("add_bos_token", not joined) and "bos_token" in named else []
-    framed = [*framed, "$A", *([named["eos_token"]] if values.get("add_eos_token") and "eos_token" in named else [])]
+    backend.add_tokens(
+        [
+            AddedToken(t, normalized=False)
+            for t, kind in zip(tokens, kinds, strict=False)
+            if kind == WHOLE_TOKEN
+        ]
+    )
+    framed = (
+        [named["bos_token"]]
+        if values.get("add_bos_token", not joined) and "bos_token" in named
+        else []
+    )
+    framed = [
+        *framed,
+        "$A",
+        *([named["eos_token"]] if values.get("add_eos_token") and "eos_token" in named else []),
+    ]
     special = [(token, ids[token]) for token in framed if token != "$A"]
     backend.post_processor = processors.TemplateProcessing(single=framed, special_tokens=special)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **{"pad_token": named.get("eos_token"), **named})
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, **{"pad_token": named.get("eos_token"), **named}
+    )
 
 
 def _merges(tokens: list[str], scores: list[float], kinds: list[int]) -> list[tuple[str, str]]:

@@ -25,7 +25,11 @@ def find_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, number = name.partition(":")
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    there = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count(),
+        "mps": int(torch.backends.mps.is_available()),
+    }
     if kind in there and int(number or 0) < there[kind]:
         return torch.device(name)
     raise ResourceError(
@@ -46,7 +50,9 @@ class Hardware:
 
     def autocast(self) -> AbstractContextManager[object]:
         """Run matrix products in `dtype`; softmax and losses stay in fp32."""
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16)
+        return torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16
+        )
 
 
 def cpu_has_bf16() -> bool:
@@ -60,7 +66,9 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     From here on, numbers too small for full precision (below 1e-38) count as zero: sharp attention is full of them, and a step
     took 4 to 15 times as long.
     """
-    torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
+    torch.set_flush_denormal(
+        True
+    )  # before the first product: threads take it over from the one that starts them
     torch.set_num_threads(machine.threads or default_threads())
     bound_heaps(torch.get_num_threads())
     device = find_device(machine.device)
@@ -68,7 +76,9 @@ def choose_hardware(machine: MachineSection) -> Hardware:
         device = find_device(f"cuda:{local_rank()}")
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
-    return Hardware(device=device, dtype=find_dtype(device, machine.precision), processes=join_processes())
+    return Hardware(
+        device=device, dtype=find_dtype(device, machine.precision), processes=join_processes()
+    )
 
 
 def find_dtype(device: torch.device, precision: str) -> torch.dtype:
@@ -85,7 +95,9 @@ def find_dtype(device: torch.device, precision: str) -> torch.dtype:
 def free_memory(device: torch.device) -> int:
     """Bytes that are free for a computation; on a processor, what this process holds is free for one that comes after it."""
     if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of what this process has taken
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )  # of what this process has taken
         return int(torch.cuda.mem_get_info(device)[0]) + unused
     return available_memory() + resident_memory()
 
@@ -103,10 +115,15 @@ def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
         torch.cuda.synchronize(device)
         return int(torch.cuda.max_memory_allocated(device) - before)
     os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
-    with in_one_thread(), torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
+    with (
+        in_one_thread(),
+        torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile,
+    ):
         run()
     held = peak = 0
-    for event in sorted(profile.function_events or (), key=lambda event: float(event.time_range.end)):
+    for event in sorted(
+        profile.function_events or (), key=lambda event: float(event.time_range.end)
+    ):
         freed = event.name == "[memory]"  # outside of any operation
         held += int(event.cpu_memory_usage if freed else event.self_cpu_memory_usage)
         peak = max(peak, held)

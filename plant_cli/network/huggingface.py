@@ -46,7 +46,9 @@ from plant_cli.network.windows import (
 )
 from plant_cli.runs.steps import is_at_hand
 
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
+HUB_ID = re.compile(
+    r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?"
+)  # what a path with a folder of a folder, `.` or `~` is not
 HUB_SECONDS = 3.0  # waited for the hub
 MODEL_FILES = ("config.json", "tokenizer.json")  # of every model in a folder, beside its weights
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
@@ -62,16 +64,24 @@ class Profile:
     """The same for architectures (`model_type`) with other names."""
     window: int | None = None  # positions of one window (None: those of the model's configuration)
     revision: str | None = None  # commit, tag or branch of a hub model (None: the newest)
-    published: str | None = None  # hub id under which others find the same weights, where `model` is a folder
+    published: str | None = (
+        None  # hub id under which others find the same weights, where `model` is a folder
+    )
     kind: Literal["encoder", "causal"] = "encoder"
-    device: str = "auto"  # where quantised weights are made (auto: the first GPU, else the processor)
+    device: str = (
+        "auto"  # where quantised weights are made (auto: the first GPU, else the processor)
+    )
     precision: str = "auto"  # of products (`MachineSection`)
     prompt: str = ""
     """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
     left out. No space at the end: the tokenizer puts one before the text that follows."""
-    shape: PublishedShape | None = None  # by which `plant plan` goes where the model is not on this machine
+    shape: PublishedShape | None = (
+        None  # by which `plant plan` goes where the model is not on this machine
+    )
     gguf: str | None = None  # a GGUF file in the folder `model`, or a path of its own
-    packed: Packed | None = None  # the model itself, if a plugin has read it; else it is loaded from `model`
+    packed: Packed | None = (
+        None  # the model itself, if a plugin has read it; else it is loaded from `model`
+    )
 
 
 class HuggingFaceBackbone:
@@ -80,9 +90,15 @@ class HuggingFaceBackbone:
     def __init__(self, profile: Profile, options: HuggingFaceOptions) -> None:
         if profile.gguf is not None:
             path = _find_gguf(profile, profile.gguf)
-            packed = read_gguf_model(path, short=options.quantization != "none", published=profile.published)
+            packed = read_gguf_model(
+                path, short=options.quantization != "none", published=profile.published
+            )
             profile = replace(profile, packed=packed)
-        elif profile.shape is not None and torch.get_default_device().type == "meta" and not is_at_hand(profile.model, profile.revision):
+        elif (
+            profile.shape is not None
+            and torch.get_default_device().type == "meta"
+            and not is_at_hand(profile.model, profile.revision)
+        ):
             profile = replace(profile, packed=_outline(profile, profile.shape))
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_pretrained(profile, options)
@@ -94,7 +110,10 @@ class HuggingFaceBackbone:
         self.hidden_size = int(config.hidden_size)
         self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
         first, self.suffix = special_tokens(self.tokenizer)
-        self.prefix = [*first, *self.tokenizer(profile.prompt, add_special_tokens=False)["input_ids"]]
+        self.prefix = [
+            *first,
+            *self.tokenizer(profile.prompt, add_special_tokens=False)["input_ids"],
+        ]
         check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
@@ -126,12 +145,22 @@ class HuggingFaceBackbone:
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts, with character offsets."""
         tokens = self.tokenizer(
-            list(texts), add_special_tokens=False, return_offsets_mapping=True, truncation=False, return_attention_mask=False, verbose=False
+            list(texts),
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            truncation=False,
+            return_attention_mask=False,
+            verbose=False,
         )
         limit = self.max_length
         ids = [np.asarray(row[:limit], dtype=np.int32) for row in tokens["input_ids"]]
-        spans = [np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2) for row in tokens["offset_mapping"]]
-        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in tokens["input_ids"]])
+        spans = [
+            np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2)
+            for row in tokens["offset_mapping"]
+        ]
+        return TokenBatch(
+            ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in tokens["input_ids"]]
+        )
 
     @cached_property
     def short(self) -> Bf16Model | None:
@@ -147,12 +176,25 @@ class HuggingFaceBackbone:
     def replays(self) -> Replays | None:
         """The passes that a card replays; None elsewhere, and for models with a mask or that compute activations twice."""
         chosen, device = self.options, next(self.network.parameters()).device
-        if self.short is None or self.profile.kind != "causal" or chosen.gradient_checkpointing or not chosen.cuda_graphs:
+        if (
+            self.short is None
+            or self.profile.kind != "causal"
+            or chosen.gradient_checkpointing
+            or not chosen.cuda_graphs
+        ):
             return None
-        return Replays(self._read_freshly, self.short.parameters, self._fits) if device.type == "cuda" else None
+        return (
+            Replays(self._read_freshly, self.short.parameters, self._fits)
+            if device.type == "cuda"
+            else None
+        )
 
     def _read(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        given: dict[str, Any] = (
+            {"use_cache": False}
+            if getattr(self.network.config, "use_cache", None) is not None
+            else {}
+        )
         if mask is not None:
             given["attention_mask"] = mask
         states: Tensor = self.network(input_ids=ids, **given).last_hidden_state
@@ -166,14 +208,22 @@ class HuggingFaceBackbone:
     def _fits(self, positions: int) -> bool:
         """Whether a card may keep the memory that activations of so many positions take."""
         device, twice = next(self.network.parameters()).device, self.recomputation.choose(positions)
-        return not twice and activation_bytes(self.network, positions) <= PASS_SHARE * free_memory(device)
+        return not twice and activation_bytes(self.network, positions) <= PASS_SHARE * free_memory(
+            device
+        )
 
     def _replay(self, ids: Tensor, device: torch.device) -> Tensor | None:
         """Hidden states of windows [W, S], in as many rows as the captured pass has; None where they are read as usual."""
-        key = self.replays.find(ids.shape) if self.replays is not None and self.network.training else None
+        key = (
+            self.replays.find(ids.shape)
+            if self.replays is not None and self.network.training
+            else None
+        )
         if self.replays is None or key is None:
             return None
-        return self.replays.run(key, send(functional.pad(ids, (0, 0, 0, key[0] - len(ids)), value=self.pad), device))
+        return self.replays.run(
+            key, send(functional.pad(ids, (0, 0, 0, key[0] - len(ids)), value=self.pad), device)
+        )
 
     def cut(self, batch: TokenBatch, multiple: int = TOKEN_MULTIPLE) -> Windows:
         """The documents in windows, whose positions are rounded up to a multiple."""
@@ -185,17 +235,25 @@ class HuggingFaceBackbone:
         multiple = TOKEN_MULTIPLE if self.replays is None else POSITION_MULTIPLE
         windows = self.cut(batch, multiple)
         device = next(self.network.parameters()).device
-        whole = device.type == "cuda" and bool(windows.mask.all())  # on a processor, the sums of attention take another order
+        whole = device.type == "cuda" and bool(
+            windows.mask.all()
+        )  # on a processor, the sums of attention take another order
         states = None
         with ExitStack() as stack:
             if self.short is not None:
                 stack.enter_context(self.short.ready(device))
-                if self.profile.kind == "causal" and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1])):
+                if self.profile.kind == "causal" and stack.enter_context(
+                    unmasked(self.network.config, windows.ids.shape[1])
+                ):
                     whole, states = True, self._replay(windows.ids, device)
             if states is None:
                 self.recomputation.choose(windows.ids.numel())
-                states = self._read(send(windows.ids, device), None if whole else send(windows.mask.long(), device))
-        return join_windows(states.float(), windows)  # quantised networks may give bf16; decoders read fp32
+                states = self._read(
+                    send(windows.ids, device), None if whole else send(windows.mask.long(), device)
+                )
+        return join_windows(
+            states.float(), windows
+        )  # quantised networks may give bf16; decoders read fp32
 
     def module(self) -> nn.Module:
         """What is trained and saved."""
@@ -218,7 +276,11 @@ class HuggingFaceBackbone:
         written, packed = None, self.profile.packed
         if merge or self.options.adapter == "full" or (packed is not None and not packed.readable):
             written = "backbone"
-            network = _load_any(self.profile, self.options) if isinstance(self.network, Bert) else self.network
+            network = (
+                _load_any(self.profile, self.options)
+                if isinstance(self.network, Bert)
+                else self.network
+            )
             self.network = quantization.merge_adapter(network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)
         elif self.adapted:
@@ -234,7 +296,9 @@ class HuggingFaceBackbone:
             "origin": self.origin,
             "prompt": self.profile.prompt,
             "architecture": self.network.config.model_type,
-            "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,
+            "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.")
+            if written == "backbone"
+            else None,
             **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
             "window": self.window,
         }
@@ -255,7 +319,9 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             profile.model, **_source(profile), trust_remote_code=options.trust_remote_code
         )
-        if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
+        if not tokenizer("a")[
+            "input_ids"
+        ]:  # some classes come up empty where tokenizer.json is missing
             raise OSError("its tokenizer knows no words: tokenizer.json is missing")
     if not tokenizer.is_fast:
         raise ComponentError(
@@ -275,12 +341,18 @@ def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
     packed = profile.packed
     if packed is None and torch.get_default_device().type != "meta":
         _refuse_pickles(Path(profile.model))
-    if profile.kind == "encoder" and options.adapter == "none" and options.quantization == "none":  # a frozen BERT needs torch alone
+    if (
+        profile.kind == "encoder" and options.adapter == "none" and options.quantization == "none"
+    ):  # a frozen BERT needs torch alone
         with _explained(profile):
             if packed is None:
                 plain = load_bert(Path(profile.model))
             else:
-                plain = make_bert(packed.config.to_dict(), packed.weights) if packed.architecture == "BertModel" else None
+                plain = (
+                    make_bert(packed.config.to_dict(), packed.weights)
+                    if packed.architecture == "BertModel"
+                    else None
+                )
         if plain is not None:
             return plain
     return _load_any(profile, options)
@@ -308,11 +380,15 @@ def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
     with _explained(profile):
         network = _make_network(profile, options, formats, weightless=weightless)
     if options.quantization != "none" and not weightless:
-        network = quantization.freeze(network, options, find_dtype(find_device(profile.device), profile.precision))
+        network = quantization.freeze(
+            network, options, find_dtype(find_device(profile.device), profile.precision)
+        )
     return prepare_network(network, profile, options)
 
 
-def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mapping[str, Any], *, weightless: bool) -> Any:
+def _make_network(
+    profile: Profile, options: HuggingFaceOptions, formats: Mapping[str, Any], *, weightless: bool
+) -> Any:
     """A packed model or a published one, with weights or without; encoders without their pooling layer."""
     packed, trusted = profile.packed, {"trust_remote_code": options.trust_remote_code}
     make: Callable[..., Any]
@@ -321,15 +397,25 @@ def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mappin
         if weightless:
             make = partial(known, packed.config)
         else:
-            make = partial(known.from_pretrained, None, config=packed.config, state_dict=dict(packed.weights()), **formats)
+            make = partial(
+                known.from_pretrained,
+                None,
+                config=packed.config,
+                state_dict=dict(packed.weights()),
+                **formats,
+            )
     else:
-        config = transformers.AutoConfig.from_pretrained(profile.model, **_source(profile), **trusted)
+        config = transformers.AutoConfig.from_pretrained(
+            profile.model, **_source(profile), **trusted
+        )
         quantization.refuse_stored_format(config, profile.model, options)
         if weightless:
             make = partial(transformers.AutoModel.from_config, config, **trusted)
         else:
             safe = {**_source(profile), "use_safetensors": True}
-            make = partial(transformers.AutoModel.from_pretrained, profile.model, **safe, **trusted, **formats)
+            make = partial(
+                transformers.AutoModel.from_pretrained, profile.model, **safe, **trusted, **formats
+            )
     try:
         network = make(add_pooling_layer=False) if profile.kind == "encoder" else make()
     except TypeError:  # an architecture without the pooling layer that encoders may leave out
@@ -343,7 +429,10 @@ def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions)
     """A loaded model made ready to learn: trainable weights, activations that the backward pass computes again, and adapters."""
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing is not False:
-        enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
+        enable = (
+            getattr(network, "activation_checkpointing_enable", None)
+            or network.gradient_checkpointing_enable
+        )  # older transformers
         enable({"use_reentrant": False})
     if options.adapter in ("lora", "dora"):
         targets = profile.other_targets.get(network.config.model_type, profile.adapter_targets)
@@ -415,7 +504,11 @@ def _explained(profile: Profile) -> Iterator[None]:
     """Turns failures to load into an error that says which file or command is missing."""
     try:
         yield
-    except (OSError, ValueError, SafetensorError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
+    except (
+        OSError,
+        ValueError,
+        SafetensorError,
+    ) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
         model, gated = profile.model, "gated repo" in str(error)
         what, folder = f"the model {model} could not be loaded: {first_line(error)}", Path(model)
         revision = f" --revision {profile.revision}" if profile.revision else ""
@@ -425,7 +518,9 @@ def _explained(profile: Profile) -> Iterator[None]:
         elif folder.is_dir():
             missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
             what = f"the folder of the model has no {' and no '.join(missing)}" if missing else what
-            expected = "config.json, tokenizer.json and safetensors of a model that transformers knows"
+            expected = (
+                "config.json, tokenizer.json and safetensors of a model that transformers knows"
+            )
             packed = next((path.name for path in sorted(folder.glob("*.gguf"))), "")
             todo = (
                 f"for a causal model in a GGUF file: --set model.backbone.gguf={packed}"

@@ -36,7 +36,9 @@ def order_within(values: Tensor, offsets: Tensor) -> Tensor:
     if longest * len(lengths) <= 2 * len(values):  # lists of like length are sorted side by side
         there = torch.arange(longest, device=offsets.device) < lengths.unsqueeze(1)
         table = values.new_full(there.shape, -torch.inf).masked_scatter_(there, values)
-        return (table.argsort(dim=1, descending=True, stable=True) + offsets[:-1].unsqueeze(1))[there]
+        return (table.argsort(dim=1, descending=True, stable=True) + offsets[:-1].unsqueeze(1))[
+            there
+        ]
     by_value = torch.argsort(values, descending=True, stable=True)
     return by_value[torch.argsort(list_numbers(offsets)[by_value], stable=True)]
 
@@ -74,9 +76,14 @@ def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator
     sizes = list(zip(lengths[order].tolist(), leaders[order].tolist(), strict=True))
     start = 0
     while start < len(sizes):
-        longest, most = sizes[start]  # lengths fall along the order, so the first list is the longest of its chunk
+        longest, most = sizes[
+            start
+        ]  # lengths fall along the order, so the first list is the longest of its chunk
         end = start + 1
-        while end < len(sizes) and (end + 1 - start) * longest * min(block, max(most, sizes[end][1])) <= pairs:
+        while (
+            end < len(sizes)
+            and (end + 1 - start) * longest * min(block, max(most, sizes[end][1])) <= pairs
+        ):
             most = max(most, sizes[end][1])
             end += 1
         lists = order[start:end]
@@ -99,18 +106,27 @@ def discounts(rank: Tensor, k: int, dtype: torch.dtype) -> Tensor:
 
 def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """DCG@k of each list [lists] in its present order; the ideal one where relevance falls."""
-    return sum_lists(gains(relevance) * discounts(list_positions(offsets), k, relevance.dtype), offsets)
+    return sum_lists(
+        gains(relevance) * discounts(list_positions(offsets), k, relevance.dtype), offsets
+    )
 
 
 def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """nDCG@k of each list [lists] in the order of its scores, ties by position; NaN where no item has relevance."""
-    return dcg(relevance[order_within(scores, offsets)], offsets, k) / _ideal_dcg(relevance, offsets, k)
+    return dcg(relevance[order_within(scores, offsets)], offsets, k) / _ideal_dcg(
+        relevance, offsets, k
+    )
 
 
 def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of discounts; NaN where no item has relevance."""
     discount = sum_lists(discounts(list_positions(offsets), k, relevance.dtype), offsets)
-    return sum_lists(gains(relevance), offsets) / offsets.diff() * discount / _ideal_dcg(relevance, offsets, k)
+    return (
+        sum_lists(gains(relevance), offsets)
+        / offsets.diff()
+        * discount
+        / _ideal_dcg(relevance, offsets, k)
+    )
 
 
 def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
@@ -119,11 +135,19 @@ def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
 
 RANKED_PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}  # pairs held at a time, by LambdaRank
 HELD_PAIRS = 1 << 20  # the same, by all others
-LEADERS_PER_BLOCK = 16  # leading items taken at a time: the fewer, the fewer pairs are visited that cannot count
+LEADERS_PER_BLOCK = (
+    16  # leading items taken at a time: the fewer, the fewer pairs are visited that cannot count
+)
 
 
 def lambda_loss(
-    scores: Tensor, relevance: Tensor, offsets: Tensor, *, sigma: float = 1.0, k: int = 1000, pairs: int | None = None
+    scores: Tensor,
+    relevance: Tensor,
+    offsets: Tensor,
+    *,
+    sigma: float = 1.0,
+    k: int = 1000,
+    pairs: int | None = None,
 ) -> Tensor:
     """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
 
@@ -143,7 +167,15 @@ class _LambdaLoss(torch.autograd.Function):
     """Sums loss and gradient together; keeps the gradient [n] for the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> Tensor:
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        relevance: Tensor,
+        offsets: Tensor,
+        sigma: float,
+        k: int,
+        pairs: int,
+    ) -> Tensor:
         exact = torch.promote_types(scores.dtype, torch.float32)
         s, r = scores.to(exact), relevance.to(exact)
         if uses_triton(scores.device.type):
@@ -163,12 +195,16 @@ class _LambdaLoss(torch.autograd.Function):
         return upstream * ctx.saved_tensors[0], None, None, None, None, None
 
 
-def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> tuple[Tensor, Tensor, Tensor]:
+def _pair_sums(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The result of `ranking_kernels.pair_sums`, by chunks of pairs."""
     order = order_within(relevance, offsets)
     r = relevance[order]
     ideals = dcg(r, offsets, k)
-    items = torch.stack([scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]])
+    items = torch.stack(
+        [scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]]
+    )
     leaders = sum_lists((r > 0).long(), offsets) * (offsets.diff() > 1)
     losses, in_order = torch.zeros_like(ideals), torch.zeros_like(r)
     for chunk in chunks(offsets, leaders, pairs, LEADERS_PER_BLOCK):
@@ -184,7 +220,11 @@ def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, T
     scores, gain, discount = items
     # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as leader and infinite gain as follower.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
-    loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
+    loss, gradient, zero = (
+        scores.new_zeros(len(scores)),
+        torch.zeros_like(scores),
+        scores.new_zeros(()),
+    )
     room = scores.new_empty(
         3, min(LEADERS_PER_BLOCK, chunk.leaders) * scores.numel()
     )  # for every block again: fresh memory costs more than sums
@@ -203,7 +243,12 @@ def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, T
 
 
 def approx_ndcg_loss(
-    scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float, gain: Literal["exponential", "linear"] = "exponential"
+    scores: Tensor,
+    relevance: Tensor,
+    offsets: Tensor,
+    *,
+    temperature: float,
+    gain: Literal["exponential", "linear"] = "exponential",
 ) -> Tensor:
     """Mean over lists of 1 − nDCG, with each rank replaced by 1 + Σ_j sigmoid((s_j − s_i) / temperature); all ranks count.
 
@@ -218,20 +263,28 @@ def approx_ndcg_loss(
     leaders = sum_lists((r > 0).long(), offsets) * counted
     total = 0 * s.sum()
     for chunk in chunks(offsets, leaders, HELD_PAIRS, block=len(r)):
-        total = total + checkpoint(_approx_ndcg, s, worth, ideal, chunk, temperature, use_reentrant=False)
+        total = total + checkpoint(
+            _approx_ndcg, s, worth, ideal, chunk, temperature, use_reentrant=False
+        )
     return (counted.sum() - total) / counted.sum().clamp(min=1)
 
 
-def _approx_ndcg(scores: Tensor, gain: Tensor, ideal: Tensor, chunk: Chunk, temperature: float) -> Tensor:
+def _approx_ndcg(
+    scores: Tensor, gain: Tensor, ideal: Tensor, chunk: Chunk, temperature: float
+) -> Tensor:
     """Sum of the approximate nDCG of the chunk's lists; a checkpoint, so that its pairs are not kept."""
     lead = chunk.items[:, : chunk.leaders]
     behind = (scores[chunk.items].unsqueeze(1) - scores[lead].unsqueeze(2)) / temperature
-    rank = torch.where(chunk.valid.unsqueeze(1), behind.sigmoid(), 0).sum(2) + 0.5  # an item's 1/2 against itself completes its 1
+    rank = (
+        torch.where(chunk.valid.unsqueeze(1), behind.sigmoid(), 0).sum(2) + 0.5
+    )  # an item's 1/2 against itself completes its 1
     dcg = torch.where(chunk.valid[:, : chunk.leaders], gain[lead] / torch.log2(1 + rank), 0).sum(1)
     return (dcg / ideal[chunk.lists]).sum()
 
 
-def listnet_loss(scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float) -> Tensor:
+def listnet_loss(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float
+) -> Tensor:
     """Mean over lists of the cross-entropy of softmax(s) under softmax(r / temperature); with log attention as s, of the attention.
 
     Lists with fewer than two items do not count. Source: Cao et al. 2007, top-one probabilities.
@@ -266,7 +319,9 @@ def _mean(losses: Tensor, counted: Tensor) -> Tensor:
 
 def _log_softmax(x: Tensor, offsets: Tensor) -> Tensor:
     lists = list_numbers(offsets)
-    highest = x.new_full((len(offsets) - 1,), -math.inf).scatter_reduce(0, lists, x.detach(), "amax")
+    highest = x.new_full((len(offsets) - 1,), -math.inf).scatter_reduce(
+        0, lists, x.detach(), "amax"
+    )
     shifted = x - highest[lists]
     return shifted - sum_lists(shifted.exp(), offsets).log()[lists]
 
@@ -277,8 +332,12 @@ def kendall_tau(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
     for chunk in chunks(offsets, offsets.diff(), HELD_PAIRS, block=len(scores)):
         pairs = chunk.valid.unsqueeze(1) & chunk.valid.unsqueeze(2)
         score_signs, relevance_signs = (
-            torch.sign(x[chunk.items].unsqueeze(2) - x[chunk.items].unsqueeze(1)).double() * pairs for x in (scores, relevance)
+            torch.sign(x[chunk.items].unsqueeze(2) - x[chunk.items].unsqueeze(1)).double() * pairs
+            for x in (scores, relevance)
         )
         agreement = (score_signs * relevance_signs).sum((1, 2))
-        result[chunk.lists] = agreement / (score_signs.square().sum((1, 2)) * relevance_signs.square().sum((1, 2))).sqrt()
+        result[chunk.lists] = (
+            agreement
+            / (score_signs.square().sum((1, 2)) * relevance_signs.square().sum((1, 2))).sqrt()
+        )
     return result

@@ -21,7 +21,9 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.windows import join_windows
 
 if TYPE_CHECKING:
-    from plant_cli.network.huggingface import HuggingFaceBackbone  # with transformers, which takes seconds to import
+    from plant_cli.network.huggingface import (
+        HuggingFaceBackbone,
+    )  # with transformers, which takes seconds to import
 
 ENCODER_GRAPH, DECODER_GRAPH = "encoder.onnx", "decoder.onnx"
 OPSET = 17
@@ -32,9 +34,17 @@ BEST_COMPARED = 10  # labels of each text
 def require_onnx(network: Network | None) -> None:
     """Refuse a network that has no graphs, and a machine without the packages that write and check them."""
     backbone: Any = None if network is None else network.backbone
-    encodes = hasattr(backbone, "profile") and backbone.profile.kind == "encoder" and backbone.short is None
+    encodes = (
+        hasattr(backbone, "profile")
+        and backbone.profile.kind == "encoder"
+        and backbone.short is None
+    )
     if network is None or not encodes or network.needs_words:
-        name = "a model without a network" if network is None else f"a network with the backbone '{network.section.backbone.name}'"
+        name = (
+            "a model without a network"
+            if network is None
+            else f"a network with the backbone '{network.section.backbone.name}'"
+        )
         raise ComponentError(
             f"{name} has no ONNX graphs",
             where="--onnx",
@@ -43,7 +53,9 @@ def require_onnx(network: Network | None) -> None:
         )
     for name in ("onnx", "onnxruntime"):
         if find_spec(name) is None:
-            raise missing_package(name, "which graphs are written and checked with", "onnx", where="--onnx")
+            raise missing_package(
+                name, "which graphs are written and checked with", "onnx", where="--onnx"
+            )
 
 
 class _EncoderGraph(nn.Module):
@@ -54,7 +66,9 @@ class _EncoderGraph(nn.Module):
         self.network = network
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        states: Tensor = self.network(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        states: Tensor = self.network(
+            input_ids=input_ids, attention_mask=attention_mask
+        ).last_hidden_state
         return states
 
 
@@ -84,12 +98,28 @@ def write_graphs(network: Network, folder: Path) -> None:
     backbone.tokenizer.save_pretrained(str(folder))
     ids, hidden = torch.ones((2, 6), dtype=torch.long), torch.zeros((2, 5, backbone.hidden_size))
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool()
-    _write(_EncoderGraph(backbone.network), (ids, torch.ones_like(ids)), folder / ENCODER_GRAPH, ["input_ids", "attention_mask"], "hidden")
-    _write(_DecoderGraph(network.decoder), (hidden, mask), folder / DECODER_GRAPH, ["hidden", "mask"], "logits")
+    _write(
+        _EncoderGraph(backbone.network),
+        (ids, torch.ones_like(ids)),
+        folder / ENCODER_GRAPH,
+        ["input_ids", "attention_mask"],
+        "hidden",
+    )
+    _write(
+        _DecoderGraph(network.decoder),
+        (hidden, mask),
+        folder / DECODER_GRAPH,
+        ["hidden", "mask"],
+        "logits",
+    )
 
 
-def _write(module: nn.Module, example: tuple[Tensor, ...], path: Path, inputs: list[str], output: str) -> None:
-    axes = {name: {0: "batch", 1: "length"} for name in inputs} | {output: {0: "batch", **({1: "length"} if output == "hidden" else {})}}
+def _write(
+    module: nn.Module, example: tuple[Tensor, ...], path: Path, inputs: list[str], output: str
+) -> None:
+    axes = {name: {0: "batch", 1: "length"} for name in inputs} | {
+        output: {0: "batch", **({1: "length"} if output == "hidden" else {})}
+    }
     try:
         with warnings.catch_warnings(action="ignore"):  # of the tracer: sizes are axes of the graph
             torch.onnx.export(
@@ -114,8 +144,17 @@ def _write(module: nn.Module, example: tuple[Tensor, ...], path: Path, inputs: l
 def describe_windows(network: Network) -> dict[str, Any]:
     """How a reader of the graphs cuts documents."""
     backbone = cast("HuggingFaceBackbone", network.backbone)
-    special = {"prefix": list(backbone.prefix), "suffix": list(backbone.suffix), "pad": backbone.pad}
-    return {"window": backbone.window, "overlap": backbone.overlap, "max_tokens": backbone.max_length, **special}
+    special = {
+        "prefix": list(backbone.prefix),
+        "suffix": list(backbone.suffix),
+        "pad": backbone.pad,
+    }
+    return {
+        "window": backbone.window,
+        "overlap": backbone.overlap,
+        "max_tokens": backbone.max_length,
+        **special,
+    }
 
 
 def quantise_graphs(folder: Path) -> None:
@@ -126,7 +165,9 @@ def quantise_graphs(folder: Path) -> None:
         (folder / name).rename(whole)
         logging.disable(logging.WARNING)  # it advises steps that encoders do not need
         try:
-            quantization.quantize_dynamic(str(whole), str(folder / name), weight_type=quantization.QuantType.QInt8)
+            quantization.quantize_dynamic(
+                str(whole), str(folder / name), weight_type=quantization.QuantType.QInt8
+            )
         finally:
             logging.disable(logging.NOTSET)
         whole.unlink()
@@ -141,7 +182,10 @@ class GraphNetwork:
         options.intra_op_num_threads = torch.get_num_threads()
         names = (ENCODER_GRAPH, DECODER_GRAPH)
         self._encoder, self._decoder = (
-            runtime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"]) for name in names
+            runtime.InferenceSession(
+                str(folder / name), options, providers=["CPUExecutionProvider"]
+            )
+            for name in names
         )
         self._backbone = backbone
 
@@ -151,14 +195,19 @@ class GraphNetwork:
         windows = backbone.cut(backbone.tokenize(texts))
         given = {"input_ids": windows.ids.numpy(), "attention_mask": windows.mask.long().numpy()}
         hidden, mask = join_windows(torch.from_numpy(self._encoder.run(None, given)[0]), windows)
-        logits: npt.NDArray[np.float32] = self._decoder.run(None, {"hidden": hidden.numpy(), "mask": mask.numpy()})[0]
+        logits: npt.NDArray[np.float32] = self._decoder.run(
+            None, {"hidden": hidden.numpy(), "mask": mask.numpy()}
+        )[0]
         return logits
 
 
 @torch.no_grad()
 def measure_graphs(network: Network, folder: Path, texts: Sequence[str]) -> tuple[float, float]:
     """How far the graphs' probabilities are from the network's at most, and which share of its `BEST_COMPARED` labels are theirs, too."""
-    graphs, backbone = GraphNetwork(folder, cast("HuggingFaceBackbone", network.backbone)), network.backbone
+    graphs, backbone = (
+        GraphNetwork(folder, cast("HuggingFaceBackbone", network.backbone)),
+        network.backbone,
+    )
     network.eval()
     furthest, same = 0.0, []
     for start in range(0, len(texts), TEXTS_SCORED):
@@ -166,6 +215,8 @@ def measure_graphs(network: Network, folder: Path, texts: Sequence[str]) -> tupl
         ours = network.decoder(Reading.of(*backbone.encode(backbone.tokenize(some)))).float()
         theirs = torch.from_numpy(graphs.score(some))
         furthest = max(furthest, float((ours.sigmoid() - theirs.sigmoid()).abs().max()))
-        best, others = (one.topk(min(BEST_COMPARED, one.shape[1])).indices for one in (ours, theirs))
+        best, others = (
+            one.topk(min(BEST_COMPARED, one.shape[1])).indices for one in (ours, theirs)
+        )
         same.append((best[:, :, None] == others[:, None]).any(2).float().mean(1))
     return furthest, float(torch.cat(same).mean())

@@ -20,9 +20,15 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 AnyArray = npt.NDArray[Any]
 LARGE = 255  # a byte that says that the difference is among the large ones
-BYTES_TRIED, SMALLER = 1 << 16, 0.7  # bytes by which it is judged whether a part gets so much smaller
+BYTES_TRIED, SMALLER = (
+    1 << 16,
+    0.7,
+)  # bytes by which it is judged whether a part gets so much smaller
 DENSEST = 1100  # bytes that deflate can make of one, and a few more
-DEFLATE_LEVEL, BLOCK = 6, 1 << 14  # how hard it is deflated, and values that are added up at a time, a multiple of 8
+DEFLATE_LEVEL, BLOCK = (
+    6,
+    1 << 14,
+)  # how hard it is deflated, and values that are added up at a time, a multiple of 8
 
 
 def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[dict[str, Bytes], str]:
@@ -35,9 +41,17 @@ def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[dict[str, Bytes], str]:
             ones, small, array = _differ(array, step)
             parts, sizes = [_deflate(ones), _deflate(small)], [len(small), len(array)]
         planes = np.ascontiguousarray(array, dtype=kind).reshape(-1, 1).view(np.uint8)
-        parts += [_deflate(np.ascontiguousarray(planes[:, place])) for place in range(kind.itemsize)]
+        parts += [
+            _deflate(np.ascontiguousarray(planes[:, place])) for place in range(kind.itemsize)
+        ]
         packed[name] = np.concatenate(parts)
-        layouts[name] = {"type": kind.str, "shape": arrays[name].shape, "step": step, "sizes": sizes, "parts": list(map(len, parts))}
+        layouts[name] = {
+            "type": kind.str,
+            "shape": arrays[name].shape,
+            "step": step,
+            "sizes": sizes,
+            "parts": list(map(len, parts)),
+        }
     return packed, json.dumps(layouts)
 
 
@@ -82,7 +96,9 @@ def _inflate(part: Bytes, count: int) -> Bytes:
     if count > DENSEST * len(part):
         raise ValueError("more than was packed")
     try:
-        inflated = np.frombuffer(zlib.decompressobj().decompress(part.data, count + 1), dtype=np.uint8)  # never more
+        inflated = np.frombuffer(
+            zlib.decompressobj().decompress(part.data, count + 1), dtype=np.uint8
+        )  # never more
     except zlib.error as error:
         raise ValueError("damaged bytes") from error
     if len(inflated) != count:
@@ -90,16 +106,27 @@ def _inflate(part: Bytes, count: int) -> Bytes:
     return inflated
 
 
-def _unpack(packed: Bytes, *, type: str, shape: list[int], step: int, sizes: list[int], parts: list[int]) -> AnyArray:
+def _unpack(
+    packed: Bytes, *, type: str, shape: list[int], step: int, sizes: list[int], parts: list[int]
+) -> AnyArray:
     kind, count = np.dtype(type), prod(shape)
-    if kind.kind not in "biuf" or packed.dtype != np.uint8 or sum(parts) != len(packed) or min([*shape, *sizes, *parts, 0]) < 0:
+    if (
+        kind.kind not in "biuf"
+        or packed.dtype != np.uint8
+        or sum(parts) != len(packed)
+        or min([*shape, *sizes, *parts, 0]) < 0
+    ):
         raise ValueError("another layout")
     pieces = np.split(packed, np.cumsum(parts)[:-1])
     if not step:
         return _join(pieces, kind, count).reshape(shape)
     if sizes[0] > count or sizes[1] > sizes[0]:
         raise ValueError("more than was packed")
-    ones, small, large = _inflate(pieces[0], -(-count // 8)), _inflate(pieces[1], sizes[0]), _join(pieces[2:], kind, sizes[1])
+    ones, small, large = (
+        _inflate(pieces[0], -(-count // 8)),
+        _inflate(pieces[1], sizes[0]),
+        _join(pieces[2:], kind, sizes[1]),
+    )
     return _add_up(ones, small, large, np.empty(count, dtype=kind), step)
 
 
@@ -108,7 +135,9 @@ def _add_up(ones: Bytes, small: Bytes, large: AnyArray, array: AnyArray, step: i
     smalls = larges = 0
     for start in range(0, len(array), BLOCK):
         block = array[start : start + BLOCK]
-        others = np.flatnonzero(np.unpackbits(ones[start // 8 : (start + BLOCK) // 8], count=len(block)) == 0)
+        others = np.flatnonzero(
+            np.unpackbits(ones[start // 8 : (start + BLOCK) // 8], count=len(block)) == 0
+        )
         some = small[smalls : smalls + len(others)]
         wide = others[some == LARGE]
         block[:] = 1

@@ -23,11 +23,18 @@ from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.tensors import read_tensors
 
 BASE = "base.json"
-ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
+ADAPTER_ALONE: dict[str, Any] = {
+    "save_embedding_layers": False
+}  # by default peft asks the hub whether the vocabulary has grown
 NUMBERS_SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
-for _name in ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops"):  # warn of casts, and of kernels that are not needed
+for _name in (
+    "bitsandbytes.autograd._functions",
+    "bitsandbytes.backends.cpu.ops",
+):  # warn of casts, and of kernels that are not needed
     logging.getLogger(_name).setLevel(logging.ERROR)
-warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)  # peft asks by the older name
+warnings.filterwarnings(
+    "ignore", message="`is_gradient_checkpointing`", category=FutureWarning
+)  # peft asks by the older name
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
@@ -49,12 +56,20 @@ def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any
             todo="pip install bitsandbytes, or --set model.backbone.quantization=none",
         )
     if options.quantization == "nf4":
-        short = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+        short = {
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_use_double_quant": True,
+        }
         short["bnb_4bit_compute_dtype"] = torch.bfloat16
     else:
         short = {"load_in_8bit": True}
     chosen = {} if device == "auto" else {"device_map": {"": device}}
-    return {"quantization_config": transformers.BitsAndBytesConfig(**short), "dtype": torch.bfloat16, **chosen}
+    return {
+        "quantization_config": transformers.BitsAndBytesConfig(**short),
+        "dtype": torch.bfloat16,
+        **chosen,
+    }
 
 
 def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -> None:
@@ -64,7 +79,11 @@ def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -
         ComponentError: as DeepSeek-V3, which is published in fp8.
     """
     stored = getattr(config, "quantization_config", None) or {}
-    method = stored.get("quant_method", "bitsandbytes") if isinstance(stored, dict) else stored.quant_method
+    method = (
+        stored.get("quant_method", "bitsandbytes")
+        if isinstance(stored, dict)
+        else stored.quant_method
+    )
     if options.quantization != "none" and method != "bitsandbytes":
         raise ComponentError(
             f"the weights of {model} are stored in {method}, and cannot be quantised to {options.quantization} as well",
@@ -99,11 +118,17 @@ def freeze(network: Any, options: HuggingFaceOptions, dtype: torch.dtype = torch
     if options.quantization == "int8":
         for part in network.modules():
             if type(part).__name__ == "Linear8bitLt":
-                part.forward = partial(_by_rows, part.forward)  # no closure: copies of the module have their own
+                part.forward = partial(
+                    _by_rows, part.forward
+                )  # no closure: copies of the module have their own
     network.requires_grad_(False)
     if not short or not answers_in_bf16(network):
         return prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
-    return network.dequantize(dtype=torch.bfloat16).requires_grad_(False) if wants_expansion(network, options) else network
+    return (
+        network.dequantize(dtype=torch.bfloat16).requires_grad_(False)
+        if wants_expansion(network, options)
+        else network
+    )
 
 
 def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
@@ -112,7 +137,9 @@ def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
     return rows.view(*states.shape[:-1], rows.shape[-1])
 
 
-def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
+def add_adapter(
+    network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions
+) -> Any:
     """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024)."""
     from peft import LoraConfig, get_peft_model
 
@@ -139,7 +166,10 @@ def add_adapter(network: Any, model: str, targets: Sequence[str], options: Huggi
 def save_adapter(network: Any, folder: Path) -> None:
     """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained on."""
     network.save_pretrained(str(folder), safe_serialization=True, **ADAPTER_ALONE)
-    write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
+    write_json(
+        folder / BASE,
+        {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)},
+    )
 
 
 def _fingerprint(network: Any) -> str:
@@ -152,7 +182,11 @@ def restore_adapter(network: Any, folder: Path) -> None:
     """Read back an adapter in peft's layout; every name and shape must fit."""
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
-    base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
+    base = (
+        read_json(folder / BASE, "the note of what an adapter was trained on")
+        if (folder / BASE).exists()
+        else {}
+    )
     if base.get("embedding", _fingerprint(network)) != _fingerprint(network):
         raise ArtefactError(
             "the adapter was trained on the weights of another model, which has the same shape",
@@ -160,10 +194,17 @@ def restore_adapter(network: Any, folder: Path) -> None:
             expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
             todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
         )
-    ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network, **ADAPTER_ALONE).items()}
-    weights, _ = read_tensors(folder / "adapter_model.safetensors", "the adapter", "train again: plant finetune --force")
+    ours = {
+        name: tuple(tensor.shape)
+        for name, tensor in get_peft_model_state_dict(network, **ADAPTER_ALONE).items()
+    }
+    weights, _ = read_tensors(
+        folder / "adapter_model.safetensors", "the adapter", "train again: plant finetune --force"
+    )
     theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    wrong = sorted(
+        name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)
+    )
     if wrong:
         raise ArtefactError(
             f"the adapter is that of another model, rank or choice of maps: {wrong[0]} is {theirs.get(wrong[0], 'missing')}",
@@ -188,10 +229,16 @@ def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn
     for part in network.modules() if options.quantization != "none" else ():
         for parameter in part.parameters(recurse=False):
             experts = parameter.ndim == 3 and options.quantization == "nf4"
-            if parameter.requires_grad or not (experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)):
+            if parameter.requires_grad or not (
+                experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)
+            ):
                 continue
             count = parameter.numel()
-            sizes[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
+            sizes[parameter] = (
+                count // 2 + count // 64 + count // 64 // 64
+                if options.quantization == "nf4"
+                else count + 4 * len(parameter)
+            )
     return sizes
 
 
@@ -205,9 +252,15 @@ def merge_adapter(network: Any, options: HuggingFaceOptions) -> Any:
             network.save_pretrained(folder, safe_serialization=True, **ADAPTER_ALONE)
             network = network.unload()
         if options.quantization != "none":
-            if getattr(network, "hf_quantizer", None) is not None:  # else its weights have been written out
+            if (
+                getattr(network, "hf_quantizer", None) is not None
+            ):  # else its weights have been written out
                 network = network.dequantize(dtype=torch.bfloat16)
-            experts = [(part, name) for part in network.modules() for name in getattr(part, "parametrizations", {})]
+            experts = [
+                (part, name)
+                for part in network.modules()
+                for name in getattr(part, "parametrizations", {})
+            ]
             for part, name in experts:
                 parametrize.remove_parametrizations(part, name)
             network = network.to(torch.bfloat16)

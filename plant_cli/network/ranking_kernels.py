@@ -18,7 +18,9 @@ LAUNCH = {"BLOCK": 64, "num_warps": 8}
 """Items on each side of a block of pairs: as many as the compiler still keeps in registers."""
 
 
-def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int) -> tuple[Tensor, Tensor, Tensor]:
+def pair_sums(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The sums of `lambda_loss`, before division by ln 2: loss and ideal DCG of each list, gradient of each item without the factor σ."""
     losses, ideals = scores.new_empty(2, len(offsets) - 1)
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
@@ -60,8 +62,12 @@ def _best_order(
             earlier = other[None, :] < item[:, None]
             s = tl.load(scores + other, mask=other < end, other=float("-inf"))[None, :]
             r = tl.load(relevance + other, mask=other < end, other=float("-inf"))[None, :]
-            above += tl.sum(((s > score[:, None]) | ((s == score[:, None]) & earlier)).to(tl.int32), 1)
-            better += tl.sum(((r > worth[:, None]) | ((r == worth[:, None]) & earlier)).to(tl.int32), 1)
+            above += tl.sum(
+                ((s > score[:, None]) | ((s == score[:, None]) & earlier)).to(tl.int32), 1
+            )
+            better += tl.sum(
+                ((r > worth[:, None]) | ((r == worth[:, None]) & earlier)).to(tl.int32), 1
+            )
         tl.store(discounts + item, _discount(above, k, kind), mask=real)
         ideal += tl.load(gains + item, mask=real, other=0.0) * _discount(better, k, kind)
     return tl.sum(ideal, 0)
@@ -103,11 +109,15 @@ def _pair_sums(
             s = tl.load(scores + other, mask=other < end, other=0.0)[None, :]
             weight = tl.where(there, tl.abs((gain - g) * (discount - d)), 0.0)
             leads = gain > g
-            behind = SIGMA * tl.where(leads, s - score, score - s)  # how far the item that should lead is behind
+            behind = SIGMA * tl.where(
+                leads, s - score, score - s
+            )  # how far the item that should lead is behind
             small = tl.exp(-tl.abs(behind))
             pull = weight * tl.where(behind > 0, 1.0, small) / (1.0 + small)
             pulls += tl.sum(tl.where(leads, -pull, pull), 1)
-            cost += tl.sum(tl.where(leads, weight * (tl.maximum(behind, 0.0) + tl.log(1.0 + small)), 0.0), 1)
+            cost += tl.sum(
+                tl.where(leads, weight * (tl.maximum(behind, 0.0) + tl.log(1.0 + small)), 0.0), 1
+            )
         tl.store(gradient + item, pulls * share, mask=real)
     tl.store(ideals + number, ideal)
     tl.store(losses + number, tl.sum(cost, 0) * share)

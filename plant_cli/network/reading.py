@@ -44,13 +44,19 @@ class DocumentWords:
 
 
 def match_words(
-    texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser
+    texts: Sequence[str],
+    words: Documents,
+    tokens: TokenBatch,
+    vocabulary: Sequence[str],
+    analyser: Analyser,
 ) -> Iterator[DocumentWords]:
     """Match the words of each text with its tokens, by their offsets; `vocabulary` has the words of the relevance table."""
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
     for text, spans, (begin, end) in zip(texts, tokens.spans, ends, strict=True):
-        distinct, firsts, numbers = np.unique(words.numbers[begin:end], return_index=True, return_inverse=True)
+        distinct, firsts, numbers = np.unique(
+            words.numbers[begin:end], return_index=True, return_inverse=True
+        )
         order = np.argsort(firsts)  # words are numbered as they come
         position = np.empty_like(order)
         position[order] = np.arange(len(order))
@@ -60,20 +66,32 @@ def match_words(
         counts = np.maximum(last - first, 0)
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         word = np.repeat(position[numbers], counts)
-        seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
+        seen = np.unique(
+            word
+        )  # words whose tokens lie beyond the backbone's limit have no token to be scored at
         known = row_of[distinct[order[seen]]]
-        yield DocumentWords(vocabulary=known, token=np.repeat(first, counts) + within, word=np.searchsorted(seen, word))
+        yield DocumentWords(
+            vocabulary=known,
+            token=np.repeat(first, counts) + within,
+            word=np.searchsorted(seen, word),
+        )
 
 
 def find_token_words(
-    texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser
+    texts: Sequence[str],
+    words: Documents,
+    tokens: TokenBatch,
+    vocabulary: Sequence[str],
+    analyser: Analyser,
 ) -> list[Rows]:
     """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
 
     Where a token overlaps several words of the table, the first of them counts.
     """
     found = []
-    for matched, spans in zip(match_words(texts, words, tokens, vocabulary, analyser), tokens.spans, strict=True):
+    for matched, spans in zip(
+        match_words(texts, words, tokens, vocabulary, analyser), tokens.spans, strict=True
+    ):
         entries = matched.vocabulary[matched.word]
         known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
         words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)
@@ -102,16 +120,27 @@ class LiveReader:
 
     reads_ahead = False
 
-    def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware, words: Sequence[Rows] | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        tokens: TokenBatch,
+        hardware: Hardware,
+        words: Sequence[Rows] | None = None,
+    ) -> None:
         self.network, self.tokens, self.hardware, self.words = network, tokens, hardware, words
 
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
-        with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
+        with (
+            self.hardware.autocast(),
+            torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen),
+        ):
             hidden, mask = pad_to_multiple(*encode(self.network.backbone, self.tokens.select(rows)))
         if self.network.backbone_is_frozen:
             hidden = hidden.to(self.hardware.dtype)
-        hidden = hidden.masked_fill(~mask[..., None], 0)  # a backbone may leave anything there, NaN too
+        hidden = hidden.masked_fill(
+            ~mask[..., None], 0
+        )  # a backbone may leave anything there, NaN too
         return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
 
 
@@ -127,7 +156,11 @@ def read_in_turn(reader: HiddenReader, batches: Iterable[Rows]) -> Iterator[tupl
 def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Hidden states [B, T, H] and their mask [B, T], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
     beyond = round_up(mask.shape[1], TOKEN_MULTIPLE) - mask.shape[1]
-    return (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond))) if beyond else (hidden, mask)
+    return (
+        (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond)))
+        if beyond
+        else (hidden, mask)
+    )
 
 
 def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Tensor | None:
@@ -140,7 +173,9 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
     return send(torch.from_numpy(laid_out), mask.device)
 
 
-def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:
+def make_tokens(
+    network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512
+) -> TokenBatch:
     """Tokenise a split, with progress."""
     parts: list[TokenBatch] = []
     with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
@@ -148,11 +183,15 @@ def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name
             parts.append(tokenize(network.backbone, texts[start : start + batch]))
             task.advance(len(parts[-1]))
     return TokenBatch(
-        ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
+        ids=[i for p in parts for i in p.ids],
+        spans=[s for p in parts for s in p.spans],
+        dropped=[d for p in parts for d in p.dropped],
     )
 
 
-def warn_of_cut(network: Network, tokens: TokenBatch, reporter: Reporter, name: str, evidence: Evidence | None) -> None:
+def warn_of_cut(
+    network: Network, tokens: TokenBatch, reporter: Reporter, name: str, evidence: Evidence | None
+) -> None:
     """Warn of text, and gold evidence, beyond the backbone's limit."""
     cut = measure_cut(tokens, evidence)
     if cut.documents:

@@ -17,19 +17,31 @@ from plant_cli.network.design import Design
 
 Texts = Mapping[SplitName, Sequence[str]]
 MANY_FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning
-FEW_RECOGNISED = 0.01  # share of the documents below which a language is ignored: some are recognised wrongly
+FEW_RECOGNISED = (
+    0.01  # share of the documents below which a language is ignored: some are recognised wrongly
+)
 DOCUMENTS_TOKENISED = 500  # documents of a split that are tokenised
 MANY_CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
 
 
-def _foreign(texts: Sequence[str], backbone: BackboneSpec | None) -> tuple[dict[str, float], dict[str, float]]:
+def _foreign(
+    texts: Sequence[str], backbone: BackboneSpec | None
+) -> tuple[dict[str, float], dict[str, float]]:
     """Shares of the documents by recognised language, and those that the backbone was not trained on (None: knows all)."""
-    shares = {code: share for code, share in share_languages(texts).items() if code is not None and share >= FEW_RECOGNISED}
+    shares = {
+        code: share
+        for code, share in share_languages(texts).items()
+        if code is not None and share >= FEW_RECOGNISED
+    }
     known = None if backbone is None else backbone.languages
-    return shares, {code: share for code, share in shares.items() if known is not None and code not in known}
+    return shares, {
+        code: share for code, share in shares.items() if known is not None and code not in known
+    }
 
 
-def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequence[str], reporter: Reporter) -> None:
+def warn_of_languages(
+    design: Design, known: Iterable[BackboneSpec], texts: Sequence[str], reporter: Reporter
+) -> None:
     """Warn if many documents are in languages that the backbone was not trained on, and name the backbones that were.
 
     Documents whose language is not recognised do not count. There is no warning if the backbone declares no languages, or if the user
@@ -37,32 +49,49 @@ def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequ
     """
     backbone, options = design.backbone
     field = type(options).model_fields.get("model")
-    if backbone.languages is None or not (field is None or options.model_dump()["model"] == field.default):
+    if backbone.languages is None or not (
+        field is None or options.model_dump()["model"] == field.default
+    ):
         return
     _, foreign = _foreign(texts, backbone)
     if sum(foreign.values()) < MANY_FOREIGN:
         return
     (first, share), *others = foreign.items()
-    shares = [f"{share:.0%} of the documents are in {name_language(first)}", *(f"{s:.0%} in {name_language(code)}" for code, s in others)]
+    shares = [
+        f"{share:.0%} of the documents are in {name_language(first)}",
+        *(f"{s:.0%} in {name_language(code)}" for code, s in others),
+    ]
     known = list(known)
     fitting = find_fitting(known, foreign)
     if fitting:
         remedy = f"{' and '.join(map(repr, fitting))} {'was' if len(fitting) == 1 else 'were'}: --backbone {fitting[0]}"
     else:
         fields = ((spec.name, spec.options.model_fields.get("model")) for spec in known)
-        takers = " or ".join(name for name, field in fields if field is not None and field.is_required())
-        any_model = f": name a model with --backbone {takers} --set model.backbone.model=…" if takers else ""
+        takers = " or ".join(
+            name for name, field in fields if field is not None and field.is_required()
+        )
+        any_model = (
+            f": name a model with --backbone {takers} --set model.backbone.model=…"
+            if takers
+            else ""
+        )
         remedy = f"no installed backbone declares that it was{any_model}"
-    reporter.warn(f"{', '.join(shares)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}")
+    reporter.warn(
+        f"{', '.join(shares)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}"
+    )
 
 
 def find_fitting(known: Iterable[BackboneSpec], languages: Iterable[str]) -> list[str]:
     """The names of the backbones that were trained on all of these languages."""
     wanted = set(languages)
-    return [spec.name for spec in known if spec.languages is not None and wanted <= set(spec.languages)]
+    return [
+        spec.name for spec in known if spec.languages is not None and wanted <= set(spec.languages)
+    ]
 
 
-def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones: Sequence[BackboneSpec] = ()) -> Iterator[Finding]:
+def find_languages(
+    texts: Texts, backbone: BackboneSpec | None, known_backbones: Sequence[BackboneSpec] = ()
+) -> Iterator[Finding]:
     """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
     for name, split in texts.items():
         shares, foreign = _foreign(split, backbone)
@@ -70,9 +99,15 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
         if len(shares) < 2 and not wrong:
             continue
         fitting = find_fitting(known_backbones, foreign)
-        choose = "choose a backbone of these languages" + (f", such as {fitting[0]}" if fitting else "")
+        choose = "choose a backbone of these languages" + (
+            f", such as {fitting[0]}" if fitting else ""
+        )
         listed = ", ".join(f"{share:.0%} {name_language(code)}" for code, share in shares.items())
-        unfit = f"; the backbone {backbone.name} was trained on {', '.join(backbone.languages or ())}" if wrong and backbone else ""
+        unfit = (
+            f"; the backbone {backbone.name} was trained on {', '.join(backbone.languages or ())}"
+            if wrong and backbone
+            else ""
+        )
         yield Finding(
             what=f"languages are recognised: {listed}{unfit}",
             where=name,
@@ -86,7 +121,9 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
 def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Finding]:
     """How many documents are longer than a backbone reads, by a sample of each split."""
     for split, all_texts in splits.items():
-        rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(all_texts))[:DOCUMENTS_TOKENISED])
+        rows = np.sort(
+            np.random.default_rng(FIXED_SEED).permutation(len(all_texts))[:DOCUMENTS_TOKENISED]
+        )
         texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue

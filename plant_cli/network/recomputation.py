@@ -24,7 +24,11 @@ class Recomputation:
 
     def __init__(self, network: Any, wanted: bool | None) -> None:
         self.network, self.wanted = network, wanted
-        self.layers = [part for part in network.modules() if any(kind.__name__ == LAYER for kind in type(part).__mro__)]
+        self.layers = [
+            part
+            for part in network.modules()
+            if any(kind.__name__ == LAYER for kind in type(part).__mro__)
+        ]
         self.chosen: dict[int, int] = {}  # layers, by positions
 
     def choose(self, positions: int) -> int:
@@ -41,16 +45,29 @@ class Recomputation:
         device = self.network.get_input_embeddings().weight.device
         if device.type != "cuda":
             return len(self.layers)
-        kept = SHARE * free_memory(device) * len(self.layers) // activation_bytes(self.network, positions)
-        return 0 if kept >= len(self.layers) else min(len(self.layers), len(self.layers) - int(kept) + 1)  # one is computed again at a time
+        kept = (
+            SHARE
+            * free_memory(device)
+            * len(self.layers)
+            // activation_bytes(self.network, positions)
+        )
+        return (
+            0
+            if kept >= len(self.layers)
+            else min(len(self.layers), len(self.layers) - int(kept) + 1)
+        )  # one is computed again at a time
 
 
-def activation_bytes(network: Any, positions: int, *, recomputed: bool = False, size: int | None = None) -> int:
+def activation_bytes(
+    network: Any, positions: int, *, recomputed: bool = False, size: int | None = None
+) -> int:
     """Bytes that all layers keep of so many positions for the backward pass.
 
     `recomputed`: each layer keeps its input, and one layer at a time the rest. `size`: bytes of a number (None: as in the embeddings).
     """
     config, layers = network.config, network.config.num_hidden_layers
-    numbers = sum(times * getattr(config, size, 4 * config.hidden_size) for size, times in KEPT.items())
+    numbers = sum(
+        times * getattr(config, size, 4 * config.hidden_size) for size, times in KEPT.items()
+    )
     numbers = layers * config.hidden_size + numbers if recomputed else layers * numbers
     return int(positions * numbers * (size or network.get_input_embeddings().weight.element_size()))

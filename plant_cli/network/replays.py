@@ -62,12 +62,18 @@ class CapturedPass:
                 with torch.cuda.graph(self.graphs[0], pool=pool):
                     states, leaves = read(self.ids)
                 with torch.cuda.graph(self.graphs[1], pool=pool):
-                    self.gradients = torch.autograd.grad(states, leaves, self.upstream, allow_unused=True)
+                    self.gradients = torch.autograd.grad(
+                        states, leaves, self.upstream, allow_unused=True
+                    )
             self.states = states.detach()
         except Exception:
-            torch.cuda.set_stream(outside)  # a capture that fails may leave its own, and random numbers that wait for its end
+            torch.cuda.set_stream(
+                outside
+            )  # a capture that fails may leave its own, and random numbers that wait for its end
             fresh = torch.Generator(ids.device).manual_seed(torch.cuda.initial_seed())
-            torch.cuda.default_generators[outside.device.index].graphsafe_set_state(fresh.graphsafe_get_state())
+            torch.cuda.default_generators[outside.device.index].graphsafe_set_state(
+                fresh.graphsafe_get_state()
+            )
             raise
 
     def _warm_up(self, read: Reader) -> Tensor:
@@ -94,7 +100,9 @@ class _Replay(torch.autograd.Function):
     """The states of a replayed pass; its backward pass adds to the gradients of the parameters itself, all in one call."""
 
     @staticmethod
-    def forward(ctx: Any, known: Tensor, found: Any, ids: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
+    def forward(
+        ctx: Any, known: Tensor, found: Any, ids: Tensor, parameters: Sequence[nn.Parameter]
+    ) -> Tensor:
         states: Tensor = found.forward(ids)
         found.turn = ctx.turn = object()
         ctx.found, ctx.parameters = found, parameters
@@ -103,13 +111,17 @@ class _Replay(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, ...]:
-        assert ctx.found.turn is ctx.turn, "another batch of this shape was read before the backward pass of this one"
+        assert ctx.found.turn is ctx.turn, (
+            "another batch of this shape was read before the backward pass of this one"
+        )
         ctx.found.backward(gradient)
         add_to_gradients(ctx.parameters, ctx.found.gradients)
         return None, None, None, None
 
 
-def add_to_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+def add_to_gradients(
+    parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]
+) -> None:
     """Add gradients that the next pass will write over; None adds nothing."""
     copied: list[list[Tensor]] = [[], []]
     added: list[list[Tensor]] = [[], []]
@@ -154,7 +166,9 @@ class Replays:
         key = rows if rows <= ROW_MULTIPLE else round_up(rows, ROW_MULTIPLE), positions, *learnt
         self.uses[key] += 1
         few = self.uses[key] <= USES or len(self.passes) >= MOST_SHAPES
-        return None if key not in self.passes and (few or not self.fits(key[0] * positions)) else key
+        return (
+            None if key not in self.passes and (few or not self.fits(key[0] * positions)) else key
+        )
 
     def run(self, key: tuple[int, ...], ids: Tensor) -> Tensor | None:
         """Hidden states of token ids of a shape that `find` gave; None where it cannot be captured, from now on for any shape."""
@@ -163,10 +177,15 @@ class Replays:
             try:
                 self.pool = self.pool or (torch.cuda.graph_pool_handle() if ids.is_cuda else None)
                 self.passes[key] = self.capture(self.read, ids, self.pool)
-            except Exception as error:  # of the driver, of memory, or of an operation that cannot be captured
+            except (
+                Exception
+            ) as error:  # of the driver, of memory, or of an operation that cannot be captured
                 self.failed = True
                 self.passes.clear()
-                log.warning("batches are not replayed as CUDA graphs (%s); training goes on without", str(error).partition("\n")[0])
+                log.warning(
+                    "batches are not replayed as CUDA graphs (%s); training goes on without",
+                    str(error).partition("\n")[0],
+                )
                 return None
         states: Tensor = _Replay.apply(learnt[0], self.passes[key], ids, learnt)  # type: ignore[no-untyped-call]
         return states

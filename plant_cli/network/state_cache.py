@@ -20,7 +20,16 @@ from plant_cli.data.files import hash_json, hash_strings, remove
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, fetch, round_up, send
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, lay_out_words, lengths, make_tokens, sorted_batches
+from plant_cli.network.reading import (
+    HiddenReader,
+    LiveReader,
+    Room,
+    Rows,
+    lay_out_words,
+    lengths,
+    make_tokens,
+    sorted_batches,
+)
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
 from plant_cli.runs.folder import CACHE, READER
@@ -36,27 +45,40 @@ class CachedReader:
 
     def __init__(self, folder: Path, live: LiveReader, filled_in: float | None) -> None:
         self.tokens, self.words, self.hardware = live.tokens, live.words, live.hardware
-        self.reads_ahead = live.hardware.device.type == "cuda"  # the processor is free while a card computes
+        self.reads_ahead = (
+            live.hardware.device.type == "cuda"
+        )  # the processor is free while a card computes
         self.filled_in = filled_in  # seconds that the backbone took to fill the file; None if it was filled already
         self.hidden = live.network.backbone.hidden_size
         self.sizes = lengths(self.tokens)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        self.states = np.memmap(folder / STATES, dtype=_stored(self.hardware), mode="r", shape=(int(self.starts[-1]), self.hidden))
+        self.states = np.memmap(
+            folder / STATES,
+            dtype=_stored(self.hardware),
+            mode="r",
+            shape=(int(self.starts[-1]), self.hidden),
+        )
 
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
         longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
         device = self.hardware.device
         kind = torch.int16 if self.states.dtype == np.int16 else torch.float32
-        hidden = torch.empty(len(rows), longest, self.hidden, dtype=kind, pin_memory=device.type == "cuda")
+        hidden = torch.empty(
+            len(rows), longest, self.hidden, dtype=kind, pin_memory=device.type == "cuda"
+        )
         out = hidden.numpy()
         for number, row in enumerate(rows):
             out[number, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
             out[number, self.sizes[row] :] = 0
         if hidden.dtype == torch.int16:
             hidden = hidden.view(torch.bfloat16)
-        mask = send(torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None]), device)
-        return Reading.of(hidden.to(device, non_blocking=True), mask, lay_out_words(self.words, rows, mask))
+        mask = send(
+            torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None]), device
+        )
+        return Reading.of(
+            hidden.to(device, non_blocking=True), mask, lay_out_words(self.words, rows, mask)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,27 +95,52 @@ class StateCache:
     data_hash: str  # of the corpus
     limit: float  # disk that the states of one split may take, in GB
     batch: Room | int  # what the backbone reads at once; a number is one of documents
-    hashes: dict[int, str] = field(default_factory=dict)  # of the frozen weights of a network, by its id
+    hashes: dict[int, str] = field(
+        default_factory=dict
+    )  # of the frozen weights of a network, by its id
 
-    def tokenize(self, network: Network, texts: Sequence[str], split: str, hardware: Hardware) -> TokenBatch:
+    def tokenize(
+        self, network: Network, texts: Sequence[str], split: str, hardware: Hardware
+    ) -> TokenBatch:
         """The tokens of the texts of a split, read from the cache or made and kept there."""
-        backbone, chosen, reporter = network.backbone, network.section.backbone, self.session.reporter
+        backbone, chosen, reporter = (
+            network.backbone,
+            network.section.backbone,
+            self.session.reporter,
+        )
         if not texts:
             return make_tokens(network, texts, reporter, split)
         options = {"name": chosen.name, **chosen.options, "longest": backbone.max_length}
-        key = hash_json({"backbone": options, "tokenizer": backbone.tokenizer_hash, "texts": hash_strings(texts)})
+        key = hash_json(
+            {
+                "backbone": options,
+                "tokenizer": backbone.tokenizer_hash,
+                "texts": hash_strings(texts),
+            }
+        )
         folder = self.session.run_path / CACHE / f"tokens-{split.replace(' ', '-')}-{key[:16]}"
         with self._lock(folder, f"the tokens of {split}", hardware) as missing:
             if not missing:
-                arrays = read_tensors(folder / TOKENS, "the tokens of a split", "remove its folder and run the command again", "np")[0]
-                ids, spans = (np.split(arrays[name], np.cumsum(arrays["sizes"])[:-1]) for name in ("ids", "spans"))
+                arrays = read_tensors(
+                    folder / TOKENS,
+                    "the tokens of a split",
+                    "remove its folder and run the command again",
+                    "np",
+                )[0]
+                ids, spans = (
+                    np.split(arrays[name], np.cumsum(arrays["sizes"])[:-1])
+                    for name in ("ids", "spans")
+                )
                 return TokenBatch(ids=ids, spans=spans, dropped=arrays["dropped"].tolist())
             tokens = make_tokens(network, texts, reporter, split)
             if hardware.processes.first:
                 remove(folder)
                 folder.mkdir(parents=True)
                 arrays = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
-                arrays |= {"sizes": lengths(tokens), "dropped": np.asarray(tokens.dropped, dtype=np.int64)}
+                arrays |= {
+                    "sizes": lengths(tokens),
+                    "dropped": np.asarray(tokens.dropped, dtype=np.int64),
+                }
                 write_tensors(folder / TOKENS, arrays, framework="np")
                 write_mark(folder / CACHE_MARK)
             hardware.processes.any(False)  # the tokens are there
@@ -116,7 +163,9 @@ class StateCache:
             )
             return live
         chosen = network.section.backbone
-        if id(network) not in self.hashes:  # once for all splits: those of a large model take many seconds
+        if (
+            id(network) not in self.hashes
+        ):  # once for all splits: those of a large model take many seconds
             self.hashes[id(network)] = fingerprint_weights(network.backbone_module)
         reader = {
             "backbone": {"name": chosen.name, **chosen.options},
@@ -124,7 +173,9 @@ class StateCache:
             "dtype": str(hardware.dtype),
             "weights": self.hashes[id(network)],
         }
-        key = hash_json({**reader, "data": self.data_hash, "split": split, "tokens": hash_tokens(live.tokens)})
+        key = hash_json(
+            {**reader, "data": self.data_hash, "split": split, "tokens": hash_tokens(live.tokens)}
+        )
         folder = self.session.run_path / CACHE / f"hidden-{split}-{key[:16]}"
         filled_in = None
         with self._lock(folder, f"the cached hidden states of {split}", hardware) as missing:
@@ -141,15 +192,26 @@ class StateCache:
         with ExitStack() as locks:
             if first:
                 folder.parent.mkdir(parents=True, exist_ok=True)
-                locks.enter_context(hold_lock(folder.parent, "filling the cache", wait=math.inf, should_stop=session.should_stop))
-            yield hardware.processes.any(first and not is_whole(folder / CACHE_MARK, content, session.reporter.warn))
+                locks.enter_context(
+                    hold_lock(
+                        folder.parent,
+                        "filling the cache",
+                        wait=math.inf,
+                        should_stop=session.should_stop,
+                    )
+                )
+            yield hardware.processes.any(
+                first and not is_whole(folder / CACHE_MARK, content, session.reporter.warn)
+            )
 
 
 def hash_tokens(tokens: TokenBatch) -> str:
     """Hash of the token ids of documents, each preceded by their number."""
     digest = hashlib.sha256()
     for ids in tokens.ids:
-        digest.update(len(ids).to_bytes(8, "little") + np.ascontiguousarray(ids, dtype="<i8").tobytes())
+        digest.update(
+            len(ids).to_bytes(8, "little") + np.ascontiguousarray(ids, dtype="<i8").tobytes()
+        )
     return digest.hexdigest()
 
 
@@ -169,22 +231,39 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
 
 def _hash_documents(tokens: TokenBatch) -> Rows:
     """A hash of the tokens of each document [N]."""
-    parts = (hashlib.blake2b(np.ascontiguousarray(ids, dtype="<i8").tobytes(), digest_size=8).digest() for ids in tokens.ids)
+    parts = (
+        hashlib.blake2b(np.ascontiguousarray(ids, dtype="<i8").tobytes(), digest_size=8).digest()
+        for ids in tokens.ids
+    )
     return np.array([int.from_bytes(part, "little", signed=True) for part in parts], dtype=np.int64)
 
 
-def _find_known(cache: Path, reader: str, documents: Rows, warn: Callable[[str], None]) -> dict[int, tuple[Path, int]]:
+def _find_known(
+    cache: Path, reader: str, documents: Rows, warn: Callable[[str], None]
+) -> dict[int, tuple[Path, int]]:
     """Of rows whose states the same reader has left elsewhere: the folder, and the number of their first token in it."""
     places: dict[int, tuple[Path, int]] = {}
-    for folder in sorted(path.parent for path in cache.glob(f"hidden-*/{READER}") if (path.parent / CACHE_MARK).exists()):
-        if (folder / READER).read_text() == reader and is_whole(folder / CACHE_MARK, "cached hidden states", warn):
+    for folder in sorted(
+        path.parent
+        for path in cache.glob(f"hidden-*/{READER}")
+        if (path.parent / CACHE_MARK).exists()
+    ):
+        if (folder / READER).read_text() == reader and is_whole(
+            folder / CACHE_MARK, "cached hidden states", warn
+        ):
             hashes, sizes = np.load(folder / STORED_DOCUMENTS).T
-            places |= zip(hashes.tolist(), ((folder, start) for start in (np.cumsum(sizes) - sizes).tolist()), strict=True)
+            places |= zip(
+                hashes.tolist(),
+                ((folder, start) for start in (np.cumsum(sizes) - sizes).tolist()),
+                strict=True,
+            )
     return {row: places[known] for row, known in enumerate(documents.tolist()) if known in places}
 
 
 @torch.no_grad()
-def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int, reader: str) -> None:
+def _fill(
+    folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int, reader: str
+) -> None:
     """Write the states of all documents: those that are known elsewhere are copied, the others read by the backbone."""
     processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
     sizes, documents = lengths(live.tokens), _hash_documents(live.tokens)
@@ -198,11 +277,15 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
     processes.any(False)  # the file is there
     unknown = np.setdiff1d(np.arange(len(sizes)), np.array([*known], dtype=np.int64))
     if known:
-        session.reporter.note(f"hidden states of {len(known):,} of {len(sizes):,} documents of {name} are known from before")
+        session.reporter.note(
+            f"hidden states of {len(known):,} of {len(sizes):,} documents of {name} are known from before"
+        )
     starts = np.concatenate([[0], np.cumsum(sizes)])
     row_bytes = hidden * _stored(live.hardware).itemsize
     live.network.eval()
-    progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(unknown), "documents")
+    progress = session.reporter.progress(
+        f"reading {name} once with the frozen backbone", len(unknown), "documents"
+    )
     # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
     with (folder / STATES).open("r+b") as states, progress as task:
 
@@ -211,7 +294,11 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
             for number, row in enumerate(rows):
                 states.seek(int(starts[row]) * row_bytes)
                 part = numbers[number, : sizes[row]]
-                states.write((part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy().tobytes())
+                states.write(
+                    (part.view(torch.int16) if part.dtype == torch.bfloat16 else part)
+                    .numpy()
+                    .tobytes()
+                )
             task.advance(len(rows) * processes.count)
 
         for row, (place, start) in known.items() if processes.first else ():
@@ -219,8 +306,13 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
                 source.seek(start * row_bytes)
                 states.seek(int(starts[row]) * row_bytes)
                 states.write(source.read(int(sizes[row]) * row_bytes))
-        waiting: tuple[Rows, Callable[[], Tensor]] | None = None  # the batch before, which comes from a card while the next is read
-        for rows in (unknown[batch_rows] for batch_rows in processes.share(sorted_batches(sizes[unknown], batch))):
+        waiting: tuple[Rows, Callable[[], Tensor]] | None = (
+            None  # the batch before, which comes from a card while the next is read
+        )
+        for rows in (
+            unknown[batch_rows]
+            for batch_rows in processes.share(sorted_batches(sizes[unknown], batch))
+        ):
             if session.should_stop():
                 break
             fetched = fetch(live.read(rows).hidden.to(live.hardware.dtype))
@@ -231,7 +323,11 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
             write(*waiting)
         states.flush()
         os.fsync(states.fileno())
-    session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)
+    session.check(
+        "while hidden states were being cached",
+        "a finished cache: it is filled again",
+        processes.any,
+    )
     if processes.first:
         np.save(folder / STORED_DOCUMENTS, np.stack([documents, sizes], axis=1))
         (folder / READER).write_text(reader)

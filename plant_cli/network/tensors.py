@@ -24,16 +24,27 @@ LIBRARIES = {"pt": "safetensors.torch", "np": "safetensors.numpy"}
 Framework = Literal["pt", "np"]
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, framework: Framework = "pt") -> None:
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, Any],
+    metadata: Mapping[str, str] | None = None,
+    framework: Framework = "pt",
+) -> None:
     """Write named tensors, atomically; `metadata` are texts in the header."""
-    if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
+    if (
+        framework == "np"
+    ):  # safetensors would write the bytes of an array as they lie, and forget how that was
         tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     header = {KEY: json.dumps(dict(metadata), sort_keys=True)} if metadata else None
     with replacing(path) as temporary:
-        import_module(LIBRARIES[framework]).save_file(dict(tensors), str(temporary), metadata=header)
+        import_module(LIBRARIES[framework]).save_file(
+            dict(tensors), str(temporary), metadata=header
+        )
 
 
-def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") -> tuple[dict[str, Any], dict[str, str]]:
+def read_tensors(
+    path: Path, what: str, todo: str, framework: Framework = "pt"
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The named tensors of a file that `write_tensors` wrote, and its metadata.
 
     Args:
@@ -46,7 +57,10 @@ def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") 
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, OSError, ValueError) as error:
         raise ArtefactError(
-            f"{what} cannot be read: {first_line(error)}", where=str(path), expected="the file as it was written", todo=todo
+            f"{what} cannot be read: {first_line(error)}",
+            where=str(path),
+            expected="the file as it was written",
+            todo=todo,
         ) from error
     return tensors, {str(key): str(value) for key, value in metadata.items()}
 
@@ -74,6 +88,10 @@ def pack_matrix(name: str, matrix: csr_array) -> dict[str, npt.NDArray[Any]]:
 def unpack_matrix(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> csr_array:
     """The matrix that `pack_matrix` packed, float32; `ValueError` if it is damaged."""
     data, indices, ends = (tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    matrix = csr_array((data, indices, short_ends(ends)), shape=tuple(tensors[f"{name}.shape"].tolist()))
-    matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+    matrix = csr_array(
+        (data, indices, short_ends(ends)), shape=tuple(tensors[f"{name}.shape"].tolist())
+    )
+    matrix.check_format(
+        full_check=True
+    )  # columns beyond the last one would be read outside of the memory
     return matrix

@@ -64,7 +64,11 @@ def cut(
 ) -> Windows:
     """Cut every document into windows of at most `size` positions, special tokens of each window included."""
     content = size - len(prefix) - len(suffix)
-    pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
+    pieces = [
+        (row, start)
+        for row, ids in enumerate(batch.ids)
+        for start in window_starts(len(ids), content, overlap)
+    ]
     lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
     width = min(size, round_up(max(1, max(lengths) + len(prefix) + len(suffix)), multiple))
     longest = max(1, max(len(ids) for ids in batch.ids))
@@ -92,7 +96,9 @@ def join_windows(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
     rows, longest = windows.shape
     source, target = (send(places, hidden.device) for places in (windows.source, windows.target))
     flat = hidden.reshape(-1, hidden.shape[-1]).index_select(0, source)
-    counts = torch.bincount(windows.target, minlength=rows * longest)  # on the processor: a card need not be waited for
+    counts = torch.bincount(
+        windows.target, minlength=rows * longest
+    )  # on the processor: a card need not be waited for
     joined = flat.new_zeros((rows * longest, flat.shape[-1])).index_add(0, target, flat)
     if int(counts.max()) > 1:
         joined = joined / send(counts.clamp(min=1).unsqueeze(1).to(joined.dtype), hidden.device)
@@ -126,20 +132,28 @@ def readable_positions(network: Any) -> int:
 
 def save_trainable(module: nn.Module, path: Path) -> None:
     """Write the trainable parameters of a network as safetensors."""
-    changed = {n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad}
+    changed = {
+        n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad
+    }
     write_tensors(path, changed)
 
 
 def restore_trainable(module: nn.Module, path: Path) -> None:
     """Read back parameters that `save_trainable` wrote; every name and shape must fit."""
     known = dict(module.named_parameters())
-    saved, _ = read_tensors(path, "the trained weights of the backbone", "restore the file, or run the stage again with --force")
+    saved, _ = read_tensors(
+        path,
+        "the trained weights of the backbone",
+        "restore the file, or run the stage again with --force",
+    )
     for name, tensor in saved.items():
         if name not in known or known[name].shape != tensor.shape:
             raise ArtefactError(
                 f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that this backbone has not",
                 where=str(path),
-                expected=f"shape {list(known[name].shape)}" if name in known else "a parameter of that name",
+                expected=f"shape {list(known[name].shape)}"
+                if name in known
+                else "a parameter of that name",
                 todo="use the backbone and options that the run was trained with (recipe.yaml in the run folder)",
             )
         known[name].data.copy_(tensor)

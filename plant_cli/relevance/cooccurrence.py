@@ -15,7 +15,9 @@ from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import cut_blocks
 
 BATCH_WORDS = 1 << 22  # word occurrences that are added up together: about 50 MB
-CACHED_PAIRS = 1 << 18  # pairs per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_PAIRS = (
+    1 << 18
+)  # pairs per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 AnyInts = npt.NDArray[np.integer[Any]]
 
 
@@ -23,7 +25,9 @@ AnyInts = npt.NDArray[np.integer[Any]]
 class Terms:
     """The words of N training documents."""
 
-    words: tuple[str, ...]  # the vocabulary, by falling document frequency, then alphabetically: a smaller index wins every tie
+    words: tuple[
+        str, ...
+    ]  # the vocabulary, by falling document frequency, then alphabetically: a smaller index wins every tie
     occurrences: csr_array  # [N, V], how often each word occurs in each document
     docs_with_word: npt.NDArray[np.int64]  # [V]
 
@@ -39,14 +43,23 @@ def count_batches(documents: Documents) -> Iterator[csr_array]:
         ends = documents.ends[first : last + 1]
         numbers = documents.numbers[ends[0] : ends[-1]].copy()  # summing works in place
         ones = np.ones(len(numbers), dtype=np.int32)
-        counted = csr_array((ones, numbers, (ends - ends[0]).astype(np.int32)), shape=(last - first, len(documents.vocabulary)))
+        counted = csr_array(
+            (ones, numbers, (ends - ends[0]).astype(np.int32)),
+            shape=(last - first, len(documents.vocabulary)),
+        )
         counted.sum_duplicates()
         yield counted
 
 
-def join_batches(batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str]) -> Terms:
+def join_batches(
+    batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str]
+) -> Terms:
     """The words of all documents, from the batches of `count_batches`; arguments as in `count_terms`."""
-    counted = csr_array(vstack(batches, format="csr")) if batches else csr_array((0, len(vocabulary)), dtype=np.int32)
+    counted = (
+        csr_array(vstack(batches, format="csr"))
+        if batches
+        else csr_array((0, len(vocabulary)), dtype=np.int32)
+    )
     frequency = np.bincount(counted.indices, minlength=len(vocabulary)).astype(np.int64)
     words, order = choose_words(vocabulary, frequency, min_df, keep)
     chosen = csr_array(counted[:, order])
@@ -58,7 +71,11 @@ def choose_words(
     vocabulary: Sequence[str], frequency: npt.NDArray[np.int64], min_df: int, keep: Set[str]
 ) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
     """The words that are kept, by falling document frequency, then alphabetically, and the number of each of them [V]."""
-    chosen = [number for number, word in enumerate(vocabulary) if frequency[number] >= min_df or word in keep]
+    chosen = [
+        number
+        for number, word in enumerate(vocabulary)
+        if frequency[number] >= min_df or word in keep
+    ]
     chosen.sort(key=lambda number: (-frequency[number], vocabulary[number]))
     return tuple(vocabulary[number] for number in chosen), np.asarray(chosen, dtype=np.int64)
 
@@ -71,7 +88,9 @@ class Margins:
     words: tuple[str, ...]  # as in `Terms`
     docs_with_word: npt.NDArray[np.int64]  # [V]
     docs_with_label: npt.NDArray[np.int64]  # [L]
-    words_with_label: npt.NDArray[np.int64] | None = None  # [L], words with repeats; None: occurrences are not counted
+    words_with_label: npt.NDArray[np.int64] | None = (
+        None  # [L], words with repeats; None: occurrences are not counted
+    )
 
     @classmethod
     def of(
@@ -87,7 +106,9 @@ class Margins:
             words=words,
             docs_with_word=docs_with_word,
             docs_with_label=np.diff(by_label.indptr).astype(np.int64),
-            words_with_label=None if lengths is None else np.asarray(by_label @ lengths, dtype=np.int64),
+            words_with_label=None
+            if lengths is None
+            else np.asarray(by_label @ lengths, dtype=np.int64),
         )
 
 
@@ -99,7 +120,9 @@ class CountedPairs:
     offsets: AnyInts  # int64 [labels of the block + 1]
     word: npt.NDArray[np.int32]  # vocabulary index of each pair
     both: npt.NDArray[np.int32]  # documents with label and word
-    occurrences: npt.NDArray[np.int32] | None = None  # of the word in the documents of the label; None: not counted
+    occurrences: npt.NDArray[np.int32] | None = (
+        None  # of the word in the documents of the label; None: not counted
+    )
 
     @classmethod
     def of(cls, both: csr_array, occurrences: csr_array | None, start: int) -> CountedPairs:
@@ -112,7 +135,9 @@ class CountedPairs:
             offsets=both.indptr.astype(np.int64),
             word=both.indices.astype(np.int32, copy=False),
             both=both.data.astype(np.int32, copy=False),
-            occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
+            occurrences=None
+            if occurrences is None
+            else occurrences.data.astype(np.int32, copy=False),
         )
 
     def at(self, positions: AnyInts) -> CountedPairs:
@@ -130,9 +155,13 @@ class CountedPairs:
         never = np.zeros(max(map(len, words), default=0), dtype=np.int32)
         zeros = [never[: len(row)] for row in words]
 
-        def join(values: npt.NDArray[np.int32], others: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+        def join(
+            values: npt.NDArray[np.int32], others: Sequence[npt.NDArray[np.int32]]
+        ) -> npt.NDArray[np.int32]:
             rows = (values[first:last] for first, last in pairwise(self.offsets))
-            return np.concatenate([part for parts in zip(rows, others, strict=True) for part in parts])
+            return np.concatenate(
+                [part for parts in zip(rows, others, strict=True) for part in parts]
+            )
 
         return CountedPairs(
             start=self.start,
@@ -149,7 +178,9 @@ class CountedPairs:
 
     def spread(self, of_label: AnyInts) -> AnyInts:
         """Values of each label [L], repeated for each of its pairs."""
-        return np.repeat(of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets))
+        return np.repeat(
+            of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets)
+        )
 
 
 class Cooccurrence(Protocol):
@@ -192,7 +223,11 @@ class MemoryCounts:
     def count(self, start: int, stop: int) -> CountedPairs:
         """The pairs of labels `start` to `stop`."""
         labels = self.by_label[start:stop]
-        return CountedPairs.of(labels @ self.presence, None if self.occurrences is None else labels @ self.occurrences, start)
+        return CountedPairs.of(
+            labels @ self.presence,
+            None if self.occurrences is None else labels @ self.occurrences,
+            start,
+        )
 
 
 def mark_presence(occurrences: csr_array) -> csr_array:

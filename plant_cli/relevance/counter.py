@@ -36,20 +36,30 @@ class CorpusCounter:
 
     @cached_property
     def _words(self) -> list[SplitWords]:
-        return [open_words(self.session, self.corpus, name, check=self.check) for name in self.splits]
+        return [
+            open_words(self.session, self.corpus, name, check=self.check) for name in self.splits
+        ]
 
     @property
     def _hashes(self) -> dict[str, str]:
         """What shards must have in common."""
         corpus = self.corpus
-        return {"data_hash": corpus.data_hash, "label_hash": corpus.labels.hash, "analyser": corpus.analyser.hash}
+        return {
+            "data_hash": corpus.data_hash,
+            "label_hash": corpus.labels.hash,
+            "analyser": corpus.analyser.hash,
+        }
 
     def count(self) -> Cooccurrence:
         """Counts of all training documents; `DataError` if no word is left."""
-        return self._require_words(self._count([part.documents for part in self._words], self.min_df, slice(None)))
+        return self._require_words(
+            self._count([part.documents for part in self._words], self.min_df, slice(None))
+        )
 
     def _count(self, parts: Sequence[Documents], min_df: int, rows: slice) -> Cooccurrence:
-        gold = csr_array(vstack([self.corpus.gold_labels(name).gold[rows] for name in self.splits], format="csr"))
+        gold = csr_array(
+            vstack([self.corpus.gold_labels(name).gold[rows] for name in self.splits], format="csr")
+        )
         terms = read_terms(
             join_documents(parts),
             min_df=min_df,
@@ -66,32 +76,74 @@ class CorpusCounter:
         """Counts of all training documents, added up from folders that `plant mig --shard` wrote."""
         folders = _find_shards(patterns)
         if not folders:
-            what, todo = "there are no counts to merge", "name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'"
-            raise UsageError(what, where=f"--merge {' '.join(patterns)}", expected="folders that `plant mig --shard i/n` wrote", todo=todo)
-        self.session.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
-        merged = open_shards(folders, **self._hashes, with_occurrences=self.occurrences, min_df=self.min_df, keep=self.keep)
+            what, todo = (
+                "there are no counts to merge",
+                "name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
+            )
+            raise UsageError(
+                what,
+                where=f"--merge {' '.join(patterns)}",
+                expected="folders that `plant mig --shard i/n` wrote",
+                todo=todo,
+            )
+        self.session.reporter.note(
+            f"adding up {len(folders)} shards: {', '.join(map(str, folders))}"
+        )
+        merged = open_shards(
+            folders,
+            **self._hashes,
+            with_occurrences=self.occurrences,
+            min_df=self.min_df,
+            keep=self.keep,
+        )
         return self._require_words(merged)
 
     def write_shard(self, folder: Path, shard: Shard) -> dict[str, str | int]:
         """Count a share of the training documents and write the counts to a folder, for `merge`."""
         words = open_words(self.session, self.corpus, "train", shard=shard, check=self.check)
         counting = self._count([words.documents], 1, shard.rows)
-        with self.session.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:
+        with self.session.reporter.progress(
+            f"counting shard {shard}", len(self.corpus.labels), "labels"
+        ) as task:
 
             def advance(labels: int) -> None:
                 task.advance(labels)
                 self.check()
 
-            pairs = write_shard(folder, shard, counting, **self._hashes, memory=self.memory, jobs=self.jobs, advance=advance)
+            pairs = write_shard(
+                folder,
+                shard,
+                counting,
+                **self._hashes,
+                memory=self.memory,
+                jobs=self.jobs,
+                advance=advance,
+            )
         write_forms(folder, words.forms)
         margins = counting.margins
-        return {"shard": str(shard), "documents": margins.n_docs, "words": len(margins.words), "counts": pairs}
+        return {
+            "shard": str(shard),
+            "documents": margins.n_docs,
+            "words": len(margins.words),
+            "counts": pairs,
+        }
 
     def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Each word with each of its forms in documents and titles: as counted, or as recorded with the shares that were merged."""
         if patterns:
-            return list(dict.fromkeys(pair for folder in _find_shards(patterns) for pair in read_pairs(folder)))
-        return list(dict.fromkeys([*(pair for part in self._words for pair in part.forms), *self.corpus.analyser.forms()]))
+            return list(
+                dict.fromkeys(
+                    pair for folder in _find_shards(patterns) for pair in read_pairs(folder)
+                )
+            )
+        return list(
+            dict.fromkeys(
+                [
+                    *(pair for part in self._words for pair in part.forms),
+                    *self.corpus.analyser.forms(),
+                ]
+            )
+        )
 
     def _require_words(self, counts: Cooccurrence) -> Cooccurrence:
         if not counts.margins.words:

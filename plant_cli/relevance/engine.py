@@ -22,8 +22,12 @@ class KeptWords:
 
     offsets: npt.NDArray[np.int64]  # int64 [L + 1]
     words: npt.NDArray[np.int32]  # vocabulary index of each kept word, int32 [K]
-    values: npt.NDArray[np.float64]  # the signal's value, float64 [K]; NaN for a word that only the label's title names
-    both: npt.NDArray[np.int32]  # documents with label and word, int32 [K]; −1 for a word that only the label's title names
+    values: npt.NDArray[
+        np.float64
+    ]  # the signal's value, float64 [K]; NaN for a word that only the label's title names
+    both: npt.NDArray[
+        np.int32
+    ]  # documents with label and word, int32 [K]; −1 for a word that only the label's title names
 
     @property
     def labels(self) -> npt.NDArray[np.int64]:
@@ -33,7 +37,9 @@ class KeptWords:
     @property
     def ranks(self) -> npt.NDArray[np.int64]:
         """Rank of each kept word in its label's list [K], from 1."""
-        return np.arange(1, len(self.words) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return np.arange(1, len(self.words) + 1) - np.repeat(
+            self.offsets[:-1], np.diff(self.offsets)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +49,9 @@ class Signal:
     score: Callable[[Counts], npt.NDArray[np.float64]]
     """One float64 for each pair of a count table, no NaN; −inf for a word that must not be kept."""
     signed: bool = False  # its values say which way the association goes; then only words that meet the label are scored
-    needs_pairs: bool = False  # it reads `Counts.pairs`; then, too, only words that meet the label are scored
+    needs_pairs: bool = (
+        False  # it reads `Counts.pairs`; then, too, only words that meet the label are scored
+    )
     quasi_convex: bool = False
     """For one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the word."""
 
@@ -52,7 +60,12 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
     """A signal with its options, whose values are checked: it may come from any plugin."""
 
     def score(counts: Counts) -> npt.NDArray[np.float64]:
-        shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
+        shape = np.broadcast_shapes(
+            *(
+                np.shape(c)
+                for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)
+            )
+        )
         values = spec.score(counts, options).astype(np.float64, copy=False)
         if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
             raise ComponentError(
@@ -63,7 +76,12 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
             )
         return values
 
-    return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
+    return Signal(
+        score=score,
+        signed=spec.signed,
+        needs_pairs=spec.needs_pairs,
+        quasi_convex=spec.quasi_convex,
+    )
 
 
 WORD_BITS = 31  # a word's index is an int32
@@ -85,14 +103,24 @@ def best_of_rows(
     positions = np.flatnonzero(kept)
     ends = np.searchsorted(positions, offsets)
     row_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    order = np.argsort(row_of << WORD_BITS | words[positions])  # whole numbers without ties sort several times faster than three keys
+    order = np.argsort(
+        row_of << WORD_BITS | words[positions]
+    )  # whole numbers without ties sort several times faster than three keys
     order = order[np.argsort(-values[positions[order]], kind="stable")]
-    of_order = row_of[order].astype(np.uint16 if len(ends) <= 1 << 16 else np.int64)  # 16 bits are sorted by counting
+    of_order = row_of[order].astype(
+        np.uint16 if len(ends) <= 1 << 16 else np.int64
+    )  # 16 bits are sorted by counting
     return positions[order[np.argsort(of_order, kind="stable")]], ends
 
 
 def contenders(
-    offsets: AnyInts, words: npt.NDArray[np.int32], both: npt.NDArray[np.int32], first_as_frequent: AnyInts, k: int, *, common: bool
+    offsets: AnyInts,
+    words: npt.NDArray[np.int32],
+    both: npt.NDArray[np.int32],
+    first_as_frequent: AnyInts,
+    k: int,
+    *,
+    common: bool,
 ) -> npt.NDArray[np.intp]:
     """Positions of the pairs that can be among the k best of their row if values fall, then rise, with the documents of the word.
 
@@ -103,19 +131,26 @@ def contenders(
     singles = np.flatnonzero(both == 1)
     ends = np.searchsorted(singles, offsets)
     once, lengths = words[singles], np.diff(offsets)
-    rare, frequent = np.zeros(len(lengths), dtype=np.int32), np.full(len(lengths), -1, dtype=np.int32)
+    rare, frequent = (
+        np.zeros(len(lengths), dtype=np.int32),
+        np.full(len(lengths), -1, dtype=np.int32),
+    )
     for row in np.flatnonzero(np.diff(ends) > 2 * k).tolist():
         own = once[ends[row] : ends[row + 1]]
         own.partition((k - 1, len(own) - k) if common else len(own) - k)
         rare[row] = first_as_frequent[own[len(own) - k]]
         if common:
             frequent[row] = own[k - 1]
-    return np.flatnonzero((both > 1) | (words >= np.repeat(rare, lengths)) | (words <= np.repeat(frequent, lengths)))
+    return np.flatnonzero(
+        (both > 1) | (words >= np.repeat(rare, lengths)) | (words <= np.repeat(frequent, lengths))
+    )
 
 
 def commonest_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.NDArray[np.int32]:
     """The k commonest words that are not met, by falling frequency."""
-    absent = np.ones(min(k + len(met), n_words), dtype=bool)  # of so many words k are not met, if there are k
+    absent = np.ones(
+        min(k + len(met), n_words), dtype=bool
+    )  # of so many words k are not met, if there are k
     absent[met[met < len(absent)]] = False
     return np.flatnonzero(absent)[:k].astype(np.int32)
 
@@ -124,20 +159,28 @@ class AbsentWords:
     """The words that never meet a label, by falling document frequency [V]: those of one frequency share one value."""
 
     def __init__(self, docs_with_word: npt.NDArray[np.int64]) -> None:
-        falling, self._frequency_of, self._sizes = np.unique(-docs_with_word, return_inverse=True, return_counts=True)
+        falling, self._frequency_of, self._sizes = np.unique(
+            -docs_with_word, return_inverse=True, return_counts=True
+        )
         self.frequencies = -falling
 
-    def find(self, values: npt.NDArray[np.float64], met: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.int32]:
+    def find(
+        self, values: npt.NDArray[np.float64], met: npt.NDArray[np.int32], k: int
+    ) -> npt.NDArray[np.int32]:
         """The k best words that never meet the label, by a value for each frequency [F], above 0; ties in the order of words."""
         wanted = values > 0
-        if self._sizes[wanted].sum() > k + len(met):  # of k + len(met) words at least k do not meet the label
+        if self._sizes[wanted].sum() > k + len(
+            met
+        ):  # of k + len(met) words at least k do not meet the label
             best_first = np.argsort(-values, kind="stable")
             enough = np.searchsorted(np.cumsum(self._sizes[best_first]), k + len(met))
             wanted &= values >= values[best_first[enough]]
         chosen = np.repeat(wanted, self._sizes)  # words of one frequency are neighbours
         chosen[met] = False
         words = np.flatnonzero(chosen)
-        return words[np.argsort(-values[self._frequency_of[words]], kind="stable")[:k]].astype(np.int32)
+        return words[np.argsort(-values[self._frequency_of[words]], kind="stable")[:k]].astype(
+            np.int32
+        )
 
 
 Sign = Literal["positive", "any"]
@@ -168,7 +211,9 @@ def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> 
 
 def cut_by_pairs(pair_bounds: AnyInts, block_pairs: int, selection: Selection) -> list[int]:
     """Where blocks of labels begin and end, by the most pairs that each label can have [L]."""
-    return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_WEIGHED_PAIR))
+    return cut_blocks(
+        pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_WEIGHED_PAIR)
+    )
 
 
 class _Scoring:
@@ -177,10 +222,20 @@ class _Scoring:
     def __init__(self, counting: Cooccurrence, signal: Signal, selection: Selection) -> None:
         self.counting, self.signal, self.selection = counting, signal, selection
         self.margins = counting.margins
-        scores_absent = selection.sign == "any" and not signal.signed and not signal.needs_pairs  # by their document frequency alone
-        self.n_absent = min(selection.k, len(self.margins.words)) if scores_absent else 0  # words that never meet a label, at most
-        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.quasi_convex else None
-        self.first_as_frequent = np.searchsorted(-self.margins.docs_with_word, -self.margins.docs_with_word)
+        scores_absent = (
+            selection.sign == "any" and not signal.signed and not signal.needs_pairs
+        )  # by their document frequency alone
+        self.n_absent = (
+            min(selection.k, len(self.margins.words)) if scores_absent else 0
+        )  # words that never meet a label, at most
+        self.absent = (
+            AbsentWords(self.margins.docs_with_word)
+            if self.n_absent and not signal.quasi_convex
+            else None
+        )
+        self.first_as_frequent = np.searchsorted(
+            -self.margins.docs_with_word, -self.margins.docs_with_word
+        )
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
@@ -193,22 +248,40 @@ class _Scoring:
             docs_with_label=pairs.spread(margins.docs_with_label),
             docs_with_both=pairs.both.astype(np.int64),
             occurrences=pairs.occurrences,
-            words_with_label=None if margins.words_with_label is None else pairs.spread(margins.words_with_label),
-            pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
+            words_with_label=None
+            if margins.words_with_label is None
+            else pairs.spread(margins.words_with_label),
+            pairs=pairs.label * len(margins.words) + pairs.word
+            if self.signal.needs_pairs
+            else None,
         )
         values = self.signal.score(counts)
         if self.selection.sign == "positive" and not self.signal.signed:
-            attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
+            attracted = (
+                counts.docs_with_both * counts.n_docs
+                > counts.docs_with_label * counts.docs_with_word
+            )
             values = np.where(attracted, values, 0.0)
-        chosen, offsets = best_of_rows(pairs.offsets, values, pairs.word, self.selection.k, self.floor)
-        return KeptWords(offsets=offsets, words=pairs.word[chosen], values=values[chosen], both=pairs.both[chosen])
+        chosen, offsets = best_of_rows(
+            pairs.offsets, values, pairs.word, self.selection.k, self.floor
+        )
+        return KeptWords(
+            offsets=offsets,
+            words=pairs.word[chosen],
+            values=values[chosen],
+            both=pairs.both[chosen],
+        )
 
     def _contenders(self, met: CountedPairs) -> CountedPairs:
         """The pairs that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
         k, common = self.selection.k, self.selection.sign == "any"
         pairs = met
         if self.signal.quasi_convex:
-            pairs = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
+            pairs = met.at(
+                contenders(
+                    met.offsets, met.word, met.both, self.first_as_frequent, k, common=common
+                )
+            )
         return pairs.with_absent(self._find_absent(met)) if self.n_absent else pairs
 
     def _find_absent(self, met: CountedPairs) -> list[npt.NDArray[np.int32]]:
@@ -216,7 +289,10 @@ class _Scoring:
         k, rows = self.selection.k, [met.word[first:last] for first, last in pairwise(met.offsets)]
         if self.absent is None:
             return [commonest_absent(row, k, len(self.margins.words)) for row in rows]
-        return [self.absent.find(values, row, k) for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)]
+        return [
+            self.absent.find(values, row, k)
+            for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)
+        ]
 
     def _score_absent(self, absent: AbsentWords, met: CountedPairs) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""

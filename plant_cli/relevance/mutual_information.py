@@ -22,9 +22,15 @@ def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
     word = np.asarray(counts.docs_with_word, dtype=np.intp)
     label = np.asarray(counts.docs_with_label, dtype=np.intp)
     only_word = word - both
-    pairs = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
-    gain: npt.NDArray[np.float64] = np.maximum((pairs - (margin[word] + margin[label]) + table[total]) / total, 0.0)
-    gain[both * total == word * label] = 0.0  # independence is exact, not what rounding leaves of it
+    pairs = (table[both] + table[only_word]) + (
+        table[label - both] + table[(total - label) - only_word]
+    )
+    gain: npt.NDArray[np.float64] = np.maximum(
+        (pairs - (margin[word] + margin[label]) + table[total]) / total, 0.0
+    )
+    gain[both * total == word * label] = (
+        0.0  # independence is exact, not what rounding leaves of it
+    )
     return gain
 
 
@@ -38,7 +44,9 @@ def entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def divide_by_joint_entropy(
-    information: npt.NDArray[np.float64], word: npt.NDArray[np.float64], label: npt.NDArray[np.float64]
+    information: npt.NDArray[np.float64],
+    word: npt.NDArray[np.float64],
+    label: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
     """I / (H_word + H_label − I), in [0, 1]: mutual information as a share of the joint entropy; 0 where that is 0."""
     joint = word + label - information

@@ -27,7 +27,9 @@ def add_title_words(
 
     Title words outside a label's list are put behind it, with value NaN and documents −1. Titles are lists of distinct words by label.
     """
-    idf = np.log((n_docs + 1) / docs_with_word)  # + 1: a word of every document keeps a little weight
+    idf = np.log(
+        (n_docs + 1) / docs_with_word
+    )  # + 1: a word of every document keeps a little weight
     lists = []
     for label, title in enumerate(titles):
         piece = slice(kept.offsets[label], kept.offsets[label + 1])
@@ -36,7 +38,9 @@ def add_title_words(
         lists.append(_join_label(kept, relevance, piece, named, prior))
     words, values, both, joined = (np.concatenate(parts) for parts in zip(*lists, strict=True))
     offsets = np.concatenate([[0], np.cumsum([len(row[0]) for row in lists])]).astype(np.int64)
-    return KeptWords(offsets=offsets, words=words, values=values, both=both), np.minimum(joined, 1.0)
+    return KeptWords(offsets=offsets, words=words, values=values, both=both), np.minimum(
+        joined, 1.0
+    )
 
 
 def _join_label(
@@ -87,7 +91,9 @@ def normalise_relevance(
         lengths = np.diff(kept.offsets)
         values = _divide(values, np.repeat(values[kept.ranks == 1], lengths[lengths > 0]))
     elif norm == "global-max":
-        values = _divide(values, np.full_like(values, values.max(initial=0.0) if largest is None else largest))
+        values = _divide(
+            values, np.full_like(values, values.max(initial=0.0) if largest is None else largest)
+        )
     elif norm == "rank":
         values = _rank_shares(kept)
     elif norm == "grades":

@@ -26,7 +26,9 @@ from plant_cli.relevance.engine import KeptWords
 class RelevanceTable:
     """Which words indicate which label."""
 
-    words: tuple[str, ...]  # the vocabulary, by falling document frequency, then alphabetically; lower-cased
+    words: tuple[
+        str, ...
+    ]  # the vocabulary, by falling document frequency, then alphabetically; lower-cased
     matrix: csr_array  # csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not stored
 
 
@@ -53,7 +55,9 @@ def read_pairs(folder: Path) -> list[Pair]:
             return pl.read_parquet(path.absolute(), glob=False).select("word", "form").rows()
     except (OSError, pl.exceptions.PolarsError) as error:
         expected, todo = "the file as `plant mig` wrote it", "run `plant mig --force`"
-        raise ArtefactError("the forms of words cannot be read", where=str(path), expected=expected, todo=todo) from error
+        raise ArtefactError(
+            "the forms of words cannot be read", where=str(path), expected=expected, todo=todo
+        ) from error
 
 
 def read_forms(folder: Path) -> Mapping[str, list[str]]:
@@ -72,7 +76,9 @@ class LabelEdits:
     """The edits of one label."""
 
     deny: frozenset[str] = frozenset()  # words whose relevance is taken away
-    allow: Mapping[str, float] = field(default_factory=dict)  # words with the relevance in [0, 1] that they get instead of their own
+    allow: Mapping[str, float] = field(
+        default_factory=dict
+    )  # words with the relevance in [0, 1] that they get instead of their own
 
     def then(self, later: LabelEdits) -> LabelEdits:
         """These edits, and later ones that win where both name a word."""
@@ -106,7 +112,9 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
 
 def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
     """Write the edits of all labels, atomically; a label without any is left out, and without any label the file goes."""
-    entries = {label: _plain(entry) for label, entry in sorted(edits.items()) if entry.deny or entry.allow}
+    entries = {
+        label: _plain(entry) for label, entry in sorted(edits.items()) if entry.deny or entry.allow
+    }
     path = folder / EDITS_FILE
     if not entries:
         path.unlink(missing_ok=True)
@@ -132,7 +140,11 @@ def set_aside(folder: Path) -> Path | None:
 
 def _label_edits(entry: object) -> LabelEdits:
     if not isinstance(entry, dict) or (unknown := entry.keys() - {"deny", "allow"}):
-        raise ValueError(f"unexpected {', '.join(map(str, unknown))}" if isinstance(entry, dict) else "a label has neither deny nor allow")
+        raise ValueError(
+            f"unexpected {', '.join(map(str, unknown))}"
+            if isinstance(entry, dict)
+            else "a label has neither deny nor allow"
+        )
     deny, allow = entry.get("deny", []), entry.get("allow", {})
     if not isinstance(deny, list) or not all(isinstance(word, str) for word in deny):
         raise ValueError("deny must be a list of words")
@@ -162,10 +174,14 @@ RELEVANCE_SCHEMA = {
     "docs_with_word": pl.Int32(),
     "rank": pl.Int32(),
 }
-Weighed = tuple[KeptWords, npt.NDArray[np.float64]]  # the words kept of consecutive labels, and their relevance
+Weighed = tuple[
+    KeptWords, npt.NDArray[np.float64]
+]  # the words kept of consecutive labels, and their relevance
 
 
-def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex) -> npt.NDArray[np.int64]:
+def write_relevance(
+    folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex
+) -> npt.NDArray[np.int64]:
     """Write the three files from blocks of consecutive labels, each atomically; returns how many words each label keeps [L]."""
     metadata = {**stamp(labels=labels.hash), DOCUMENTS_KEY: str(margins.n_docs)}
     ids = pl.Series("label", labels.ids, dtype=pl.String)
@@ -181,7 +197,11 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
 
     write_frames(folder / RELEVANCE_FILE, frames(), RELEVANCE_SCHEMA, metadata)
     kept_words = np.concatenate(lengths)
-    write_parquet(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS_FILE, metadata)
+    write_parquet(
+        pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}),
+        folder / WORDS_FILE,
+        metadata,
+    )
     index = {
         "label": ids,
         "title": pl.Series("title", labels.titles, dtype=pl.String),
@@ -192,14 +212,22 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
     return kept_words
 
 
-def _frame(kept: KeptWords, relevance: npt.NDArray[np.float64], margins: Margins, ids: pl.Series, words: pl.Series) -> pl.DataFrame:
+def _frame(
+    kept: KeptWords,
+    relevance: npt.NDArray[np.float64],
+    margins: Margins,
+    ids: pl.Series,
+    words: pl.Series,
+) -> pl.DataFrame:
     """Rows of `mig.parquet` for the labels `ids`."""
     columns = {
         "label": ids.gather(kept.labels),
         "word": words.gather(kept.words),
         "value": pl.Series("value", kept.values).fill_nan(None),
         "relevance": relevance.astype(np.float32),
-        "docs_with_both": pl.Series("both", np.maximum(kept.both, 0)).set(pl.Series(kept.both < 0), None),
+        "docs_with_both": pl.Series("both", np.maximum(kept.both, 0)).set(
+            pl.Series(kept.both < 0), None
+        ),
         "docs_with_word": margins.docs_with_word[kept.words].astype(np.int32),
         "rank": kept.ranks.astype(np.int32),
     }
@@ -214,13 +242,18 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     index = _read(folder / RELEVANCE_LABELS_FILE)
     rows = _read(folder / RELEVANCE_FILE, columns=("word", "relevance"))
     if len(rows) != index["kept"].sum():
-        raise _damaged(folder / RELEVANCE_FILE, f"{len(rows)} rows where {RELEVANCE_LABELS_FILE} counts {index['kept'].sum()}")
+        raise _damaged(
+            folder / RELEVANCE_FILE,
+            f"{len(rows)} rows where {RELEVANCE_LABELS_FILE} counts {index['kept'].sum()}",
+        )
     label = np.repeat(np.arange(len(index)), index["kept"].to_numpy())
     word = rows["word"].cast(pl.Enum(words), strict=False).to_physical()
     if word.has_nulls():
         raise _damaged(folder / RELEVANCE_FILE, f"it has words that {WORDS_FILE} does not list")
     relevance = rows["relevance"].to_numpy().astype(np.float32)
-    matrix = csr_array((relevance, (label, word.to_numpy().astype(np.int64))), shape=(len(index), len(words)))
+    matrix = csr_array(
+        (relevance, (label, word.to_numpy().astype(np.int64))), shape=(len(index), len(words))
+    )
     edits = read_edits(folder)
     if edits:
         matrix = apply_edits(matrix, edits, index["label"].to_list(), words)
@@ -229,7 +262,9 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     return RelevanceTable(words=words, matrix=matrix)
 
 
-def apply_edits(matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list[str], words: tuple[str, ...]) -> csr_array:
+def apply_edits(
+    matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list[str], words: tuple[str, ...]
+) -> csr_array:
     """A relevance matrix with the words denied or allowed by hand; edits of labels or words that are not there change nothing."""
     rows = {label: i for i, label in enumerate(labels)}
     columns = {word: i for i, word in enumerate(words)}
@@ -240,8 +275,13 @@ def apply_edits(matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list
         if label in rows and word in columns
     }
     positions = np.asarray(list(wanted), dtype=np.int64).reshape(-1, 2).T
-    chosen = csr_array((np.asarray(list(wanted.values()), dtype=np.float32), (positions[0], positions[1])), shape=matrix.shape)
-    touched = csr_array((np.ones(len(wanted), dtype=np.float32), (positions[0], positions[1])), shape=matrix.shape)
+    chosen = csr_array(
+        (np.asarray(list(wanted.values()), dtype=np.float32), (positions[0], positions[1])),
+        shape=matrix.shape,
+    )
+    touched = csr_array(
+        (np.ones(len(wanted), dtype=np.float32), (positions[0], positions[1])), shape=matrix.shape
+    )
     return csr_array(matrix - matrix.multiply(touched) + chosen)
 
 
@@ -290,7 +330,10 @@ def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*"
             return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
     except FileNotFoundError as error:
         raise ArtefactError(
-            "there is no relevance in this run", where=str(path), expected="a file written by `plant mig`", todo="run `plant mig`"
+            "there is no relevance in this run",
+            where=str(path),
+            expected="a file written by `plant mig`",
+            todo="run `plant mig`",
         ) from error
     except pl.exceptions.PolarsError as error:
         raise _damaged(path, first_line(error)) from error
@@ -311,5 +354,8 @@ def _refuse_other_labels(path: Path, label_hash: str) -> None:
 
 def _damaged(path: Path, why: str) -> ArtefactError:
     return ArtefactError(
-        f"the relevance is damaged: {why}", where=str(path), expected="the file as `plant mig` wrote it", todo="run `plant mig --force`"
+        f"the relevance is damaged: {why}",
+        where=str(path),
+        expected="the file as `plant mig` wrote it",
+        todo="run `plant mig --force`",
     )

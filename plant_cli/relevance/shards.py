@@ -19,7 +19,13 @@ from plant_cli.data.files import hash_file, read_json, write_json
 from plant_cli.data.parquet import panics_as_errors, write_frames, write_parquet
 from plant_cli.data.records import RECORD_FORMAT, require_same
 from plant_cli.data.shares import Shard, require_whole
-from plant_cli.relevance.cooccurrence import CACHED_PAIRS, AnyInts, Cooccurrence, CountedPairs, Margins
+from plant_cli.relevance.cooccurrence import (
+    CACHED_PAIRS,
+    AnyInts,
+    Cooccurrence,
+    CountedPairs,
+    Margins,
+)
 
 RECORD, COUNTS_FILE = "shard.json", "counts.parquet"
 COUNTED_WORDS_FILE, COUNTED_LABELS_FILE = "counted-words.parquet", "counted-labels.parquet"
@@ -66,17 +72,34 @@ def write_shard(
     pairs = [np.empty(0, dtype=np.int64)]
 
     def frames() -> Iterator[pl.DataFrame]:
-        cuts = cut_blocks(counting.pair_bounds, counting.block_pairs, memory // (jobs * BYTES_PER_COUNTED_PAIR))
-        for lengths, frame in work_ahead(lambda block: _count_block(counting, *block), pairwise(cuts), jobs):
+        cuts = cut_blocks(
+            counting.pair_bounds, counting.block_pairs, memory // (jobs * BYTES_PER_COUNTED_PAIR)
+        )
+        for lengths, frame in work_ahead(
+            lambda block: _count_block(counting, *block), pairwise(cuts), jobs
+        ):
             pairs.append(lengths)
             advance(len(lengths))
             yield frame
 
-    write_frames(folder / COUNTS_FILE, frames(), {**COUNTS_SCHEMA, "occurrences": pl.Int32()} if occurrences else COUNTS_SCHEMA, {})
+    write_frames(
+        folder / COUNTS_FILE,
+        frames(),
+        {**COUNTS_SCHEMA, "occurrences": pl.Int32()} if occurrences else COUNTS_SCHEMA,
+        {},
+    )
     lengths = np.concatenate(pairs)
-    words = pl.DataFrame({"word": pl.Series(margins.words, dtype=pl.String), "docs_with_word": margins.docs_with_word})
+    words = pl.DataFrame(
+        {
+            "word": pl.Series(margins.words, dtype=pl.String),
+            "docs_with_word": margins.docs_with_word,
+        }
+    )
     write_parquet(words, folder / COUNTED_WORDS_FILE)
-    write_parquet(pl.DataFrame({"docs_with_label": margins.docs_with_label, "pairs": lengths}), folder / COUNTED_LABELS_FILE)
+    write_parquet(
+        pl.DataFrame({"docs_with_label": margins.docs_with_label, "pairs": lengths}),
+        folder / COUNTED_LABELS_FILE,
+    )
     record = ShardRecord(
         number=shard.number,
         of=shard.of,
@@ -85,7 +108,10 @@ def write_shard(
         documents=margins.n_docs,
         occurrences=occurrences,
         analyser=analyser,
-        files={name: hash_file(folder / name) for name in (COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE)},
+        files={
+            name: hash_file(folder / name)
+            for name in (COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE)
+        },
     )
     write_json(folder / RECORD, record.model_dump(mode="json"))
     return int(lengths.sum())
@@ -100,16 +126,26 @@ def read_shard_record(folder: Path) -> ShardRecord:
     except ValidationError as error:
         first = error.errors()[0]
         raise damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    require_same({"format": record.format}, path=path, what="the record of a shard", todo="count the shard again with --force")
+    require_same(
+        {"format": record.format},
+        path=path,
+        what="the record of a shard",
+        todo="count the shard again with --force",
+    )
     for name, known in record.files.items():
         if not (folder / name).is_file():
             raise damaged(folder / name, "it is not there")
         if hash_file(folder / name) != known:
-            raise damaged(folder / name, f"its hash is not the one in {RECORD}; it may not be copied completely")
+            raise damaged(
+                folder / name,
+                f"its hash is not the one in {RECORD}; it may not be copied completely",
+            )
     return record
 
 
-def _count_block(counting: Cooccurrence, start: int, stop: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pl.DataFrame]:
+def _count_block(
+    counting: Cooccurrence, start: int, stop: int
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pl.DataFrame]:
     """How many pairs each label has, and the pairs as rows of `counts.parquet`."""
     pairs = counting.count(start, stop)
     columns = {"label": pairs.label.astype(np.int32), "word": pairs.word, "both": pairs.both}
@@ -120,8 +156,13 @@ def _count_block(counting: Cooccurrence, start: int, stop: int) -> tuple[np.ndar
 
 def damaged(path: Path, why: str) -> ArtefactError:
     """The error for a file of a shard that is not what was written."""
-    expected, todo = "the files as `plant mig --shard` wrote them", "copy the folder again, or count the shard again with --force"
-    return ArtefactError(f"the counts of a shard are damaged: {why}", where=str(path), expected=expected, todo=todo)
+    expected, todo = (
+        "the files as `plant mig --shard` wrote them",
+        "copy the folder again, or count the shard again with --force",
+    )
+    return ArtefactError(
+        f"the counts of a shard are damaged: {why}", where=str(path), expected=expected, todo=todo
+    )
 
 
 def open_shards(
@@ -138,11 +179,23 @@ def open_shards(
     records = {folder: read_shard_record(folder) for folder in folders}
     for folder, record in records.items():
         if record.data_hash != data_hash:
-            raise _refuse(folder, f"is of another corpus: data hash {record.data_hash[:12]}, not {data_hash[:12]}")
+            raise _refuse(
+                folder,
+                f"is of another corpus: data hash {record.data_hash[:12]}, not {data_hash[:12]}",
+            )
         todo = "count it again from this corpus: `plant mig --shard i/n --force`"
-        require_same(record.model_dump(), path=folder / RECORD, what=f"the shard in '{folder.name}'", todo=todo, labels=label_hash)
+        require_same(
+            record.model_dump(),
+            path=folder / RECORD,
+            what=f"the shard in '{folder.name}'",
+            todo=todo,
+            labels=label_hash,
+        )
         if record.analyser != analyser:
-            raise _refuse(folder, "was counted with another analyser of words, or with other versions of its packages")
+            raise _refuse(
+                folder,
+                "was counted with another analyser of words, or with other versions of its packages",
+            )
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
     require_whole({folder: record.shard for folder, record in records.items()})
@@ -154,34 +207,55 @@ class MergedCounts:
 
     block_pairs = CACHED_PAIRS
 
-    def __init__(self, records: Mapping[Path, ShardRecord], *, with_occurrences: bool, min_df: int, keep: Set[str]) -> None:
+    def __init__(
+        self,
+        records: Mapping[Path, ShardRecord],
+        *,
+        with_occurrences: bool,
+        min_df: int,
+        keep: Set[str],
+    ) -> None:
         self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
         vocabularies = {folder: _read_words(folder) for folder in records}
         words = merge_vocabularies(list(vocabularies.values()), min_df, keep)
-        self._shards = [_ShardReader(folder, match_vocabulary(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
+        self._shards = [
+            _ShardReader(folder, match_vocabulary(vocabulary, words))
+            for folder, vocabulary in vocabularies.items()
+        ]
         first, *others = (len(shard.offsets) - 1 for shard in self._shards)
         for folder, labels in zip(list(records)[1:], others, strict=True):
             if labels != first:
-                raise damaged(folder / COUNTED_LABELS_FILE, f"it counts {labels:,} labels, the first shard {first:,}")
+                raise damaged(
+                    folder / COUNTED_LABELS_FILE,
+                    f"it counts {labels:,} labels, the first shard {first:,}",
+                )
         self.margins = Margins(
             n_docs=sum(record.documents for record in records.values()),
             words=tuple(words["word"].to_list()),
             docs_with_word=words["docs_with_word"].to_numpy().astype(np.int64),
             docs_with_label=np.sum([shard.docs_with_label for shard in self._shards], axis=0),
-            words_with_label=np.sum([shard.sum_occurrences() for shard in self._shards], axis=0) if with_occurrences else None,
+            words_with_label=np.sum([shard.sum_occurrences() for shard in self._shards], axis=0)
+            if with_occurrences
+            else None,
         )
-        self.pair_bounds: AnyInts = np.sum([np.diff(shard.offsets) for shard in self._shards], axis=0)
+        self.pair_bounds: AnyInts = np.sum(
+            [np.diff(shard.offsets) for shard in self._shards], axis=0
+        )
 
     def count(self, start: int, stop: int) -> CountedPairs:
         """The pairs of labels `start` to `stop`."""
         rows = pl.concat([shard.read(start, stop, self._columns) for shard in self._shards])
         positions = (rows["label"].to_numpy() - start, rows["word"].to_numpy())
         shape = (stop - start, len(self.margins.words))
-        both, *occurrences = (csr_array((rows[name].to_numpy(), positions), shape=shape) for name in self._columns[2:])
+        both, *occurrences = (
+            csr_array((rows[name].to_numpy(), positions), shape=shape) for name in self._columns[2:]
+        )
         return CountedPairs.of(both, occurrences[0] if occurrences else None, start)
 
 
-def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()) -> pl.DataFrame:
+def merge_vocabularies(
+    vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()
+) -> pl.DataFrame:
     """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then alphabetically.
 
     Words in fewer than `min_df` documents are left out, except those of `keep`.
@@ -217,18 +291,33 @@ class _ShardReader:
         """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         with _errors_as_damage(self._path):
-            rows = _require_counts(pl.scan_parquet(self._path.absolute(), glob=False).slice(first, last - first).select(columns).collect())
+            rows = _require_counts(
+                pl.scan_parquet(self._path.absolute(), glob=False)
+                .slice(first, last - first)
+                .select(columns)
+                .collect()
+            )
             if not rows["label"].is_between(start, stop, closed="left").all():
                 raise ValueError("a pair of another label is in its rows")
-            return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
+            return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(
+                pl.col("word") >= 0
+            )
 
     def sum_occurrences(self) -> npt.NDArray[np.int64]:
         """How often words of the common vocabulary occur in the documents of each label [L]."""
         sums = np.zeros(len(self.offsets) - 1, dtype=np.int64)
-        kept = pl.LazyFrame({"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)})
+        kept = pl.LazyFrame(
+            {"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)}
+        )
         with _errors_as_damage(self._path):
-            rows = pl.scan_parquet(self._path.absolute(), glob=False).join(kept, on="word", how="semi")
-            counted = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
+            rows = pl.scan_parquet(self._path.absolute(), glob=False).join(
+                kept, on="word", how="semi"
+            )
+            counted = (
+                rows.group_by("label")
+                .agg(pl.col("occurrences").cast(pl.Int64).sum())
+                .collect(engine="streaming")
+            )
             sums[counted["label"].to_numpy()] = counted["occurrences"].to_numpy()
         return sums
 

@@ -22,15 +22,31 @@ from scipy.sparse import csr_array
 from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import cut_blocks
 from plant_cli.data.words import choose_columns
-from plant_cli.relevance.cooccurrence import AnyInts, CountedPairs, Margins, Terms, choose_words, count_batches, join_batches
+from plant_cli.relevance.cooccurrence import (
+    AnyInts,
+    CountedPairs,
+    Margins,
+    Terms,
+    choose_words,
+    count_batches,
+    join_batches,
+)
 
 BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
-BYTES_READ = 24  # of a word of a document that is read back: its number, a one, and its share of the product
+BYTES_READ = (
+    24  # of a word of a document that is read back: its number, a one, and its share of the product
+)
 _ITEM = np.dtype(np.int32)
 
 
 def read_terms(
-    documents: Documents, *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
+    documents: Documents,
+    *,
+    min_df: int,
+    keep: Set[str],
+    with_occurrences: bool,
+    memory: int,
+    folder: Path | None,
 ) -> Terms | SpooledTerms:
     """Count the words of documents in memory, of which they may take so many bytes, or else in files (default: temporary ones)."""
     held: list[csr_array] = []
@@ -49,7 +65,9 @@ class SpooledTerms:
     words: tuple[str, ...]  # the vocabulary, as in `Terms`
     docs_with_word: npt.NDArray[np.int64]  # [V]
     offsets: npt.NDArray[np.int64]  # where the words of each document begin [N + 1]
-    lengths: npt.NDArray[np.int64] | None  # words of each document, with repeats [N]; None: occurrences are not counted
+    lengths: (
+        npt.NDArray[np.int64] | None
+    )  # words of each document, with repeats [N]; None: occurrences are not counted
     files: tuple[IO[bytes], ...]  # word numbers and, if they are counted, occurrences, each int32
 
     def read(self, documents: AnyInts) -> tuple[csr_array, csr_array | None]:
@@ -65,19 +83,34 @@ class SpooledTerms:
         """The numbers of some documents in a file; neighbours are read together."""
         items = np.empty(total, dtype=_ITEM)
         view, place = items.view(np.uint8).data, 0
-        runs = np.flatnonzero(np.diff(documents, prepend=-2) != 1)  # documents that do not follow the one before
+        runs = np.flatnonzero(
+            np.diff(documents, prepend=-2) != 1
+        )  # documents that do not follow the one before
         starts = self.offsets[documents[runs]] * _ITEM.itemsize
-        stops = self.offsets[documents[np.append(runs[1:], len(documents)) - 1] + 1] * _ITEM.itemsize if len(runs) else starts
+        stops = (
+            self.offsets[documents[np.append(runs[1:], len(documents)) - 1] + 1] * _ITEM.itemsize
+            if len(runs)
+            else starts
+        )
         for start, end in zip(starts.tolist(), stops.tolist(), strict=True):
             while start < end:
                 size = os.preadv(file.fileno(), [view[place : place + end - start]], start)
                 if size == 0:
-                    raise OSError(f"a temporary file of the words ended at byte {start:,}, before {end:,}")
+                    raise OSError(
+                        f"a temporary file of the words ended at byte {start:,}, before {end:,}"
+                    )
                 start, place = start + size, place + size
         return items
 
 
-def _spool(documents: Documents, min_df: int, keep: Set[str], folder: Path | None, *, with_occurrences: bool) -> SpooledTerms:
+def _spool(
+    documents: Documents,
+    min_df: int,
+    keep: Set[str],
+    folder: Path | None,
+    *,
+    with_occurrences: bool,
+) -> SpooledTerms:
     """Choose the vocabulary, then write its words of each document."""
     frequency = np.zeros(len(documents.vocabulary), dtype=np.int64)
     for batch in count_batches(documents):
@@ -99,7 +132,9 @@ def _spool(documents: Documents, min_df: int, keep: Set[str], folder: Path | Non
         file.flush()
     offsets = np.cumsum(np.concatenate(sizes), dtype=np.int64)
     counted = np.concatenate(lengths) if with_occurrences else None
-    return SpooledTerms(words=words, docs_with_word=frequency[order], offsets=offsets, lengths=counted, files=files)
+    return SpooledTerms(
+        words=words, docs_with_word=frequency[order], offsets=offsets, lengths=counted, files=files
+    )
 
 
 class SpooledCounts:
@@ -121,10 +156,18 @@ class SpooledCounts:
         documents, places = np.unique(labels.indices, return_inverse=True)
         label_of = np.repeat(np.arange(stop - start), np.diff(labels.indptr))
         sums: list[csr_array] = []
-        for first, last in pairwise(cut_blocks(self._sizes[documents], self._most) if len(documents) else [0, 0]):
+        for first, last in pairwise(
+            cut_blocks(self._sizes[documents], self._most) if len(documents) else [0, 0]
+        ):
             here = (places >= first) & (places < last)
             ones = np.ones(int(here.sum()), dtype=np.int32)
-            wanted = csr_array((ones, (label_of[here], places[here] - first)), shape=(stop - start, last - first))
-            products = [csr_array(wanted @ words) for words in self._terms.read(documents[first:last]) if words is not None]
+            wanted = csr_array(
+                (ones, (label_of[here], places[here] - first)), shape=(stop - start, last - first)
+            )
+            products = [
+                csr_array(wanted @ words)
+                for words in self._terms.read(documents[first:last])
+                if words is not None
+            ]
             sums = [a + b for a, b in zip(sums, products, strict=True)] if sums else products
         return CountedPairs.of(sums[0], sums[1] if len(sums) > 1 else None, start)

@@ -15,9 +15,23 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.report.text import printable_cell
 
 POINTS = "points (0 to 100)"
-COLOURS = ("#0b5cad", "#c2410c", "#0f766e", "#a21caf", "#7c5c00", "#57606a")  # contrast of at least 4.5 : 1 on white
+COLOURS = (
+    "#0b5cad",
+    "#c2410c",
+    "#0f766e",
+    "#a21caf",
+    "#7c5c00",
+    "#57606a",
+)  # contrast of at least 4.5 : 1 on white
 MARKERS = ("o", "s", "^", "D", "v", "P")
-LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+LINES = (
+    "-",
+    (0, (5, 2)),
+    (0, (1, 1.5)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++")
 WIDE, HIGH, ROW = 6.4, 3.7, 0.34  # inches of a figure, and of a row with a name
 LONGEST_NAME = 42  # characters
@@ -60,7 +74,9 @@ class Drawing:
 
         cycle = cycler(color=COLOURS) + cycler(marker=MARKERS) + cycler(linestyle=LINES)
         with mpl.rc_context({**STYLE, "axes.prop_cycle": cycle}), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # text stays text: the reader's fonts have it
+            warnings.filterwarnings(
+                "ignore", message="Glyph .* missing from"
+            )  # text stays text: the reader's fonts have it
             height = max(1.8, 1.1 + ROW * self.rows) if self.rows else HIGH
             figure = Figure(figsize=(WIDE, height), layout="constrained")
             axes = figure.add_subplot()
@@ -72,7 +88,9 @@ class Drawing:
                 figure.legend(loc="outside upper left", ncols=columns)
             svg, png = io.StringIO(), io.BytesIO()
             unnamed = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-            FigureCanvasSVG(figure).print_svg(svg, metadata={**unnamed, "Title": printable_cell(self.title)})
+            FigureCanvasSVG(figure).print_svg(
+                svg, metadata={**unnamed, "Title": printable_cell(self.title)}
+            )
             FigureCanvasAgg(figure)
             figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
         return svg.getvalue(), png.getvalue()
@@ -82,7 +100,9 @@ def require_packages() -> None:
     """Make sure that figures can be drawn and pages written."""
     for name in ("matplotlib", "jinja2"):
         if find_spec(name) is None:
-            raise missing_package(name, "which a report is made with", "report", where="plant report")
+            raise missing_package(
+                name, "which a report is made with", "report", where="plant report"
+            )
 
 
 def short(name: str) -> str:
@@ -92,7 +112,9 @@ def short(name: str) -> str:
     return f"\u200b{text}" if text.startswith("_") else text
 
 
-Point = tuple[float, Bound]  # the coordinate of a value on the other axis, and the value with its interval
+Point = tuple[
+    float, Bound
+]  # the coordinate of a value on the other axis, and the value with its interval
 
 
 def in_points(bound: Bound) -> Bound:
@@ -100,7 +122,13 @@ def in_points(bound: Bound) -> Bound:
     return Bound(**{name: None if end is None else 100 * end for name, end in bound})
 
 
-def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[str, Bound]], *, upright: bool = False) -> None:
+def plot_bounds(
+    axes: Any,
+    ticks: Sequence[str],
+    series: Mapping[str, Mapping[str, Bound]],
+    *,
+    upright: bool = False,
+) -> None:
     """Values with their intervals at named ticks; undefined ones are left out.
 
     Args:
@@ -109,7 +137,11 @@ def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[st
     """
     for number, (name, bounds) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * min(0.19, 0.8 / len(series))
-        points = [(i + shift, in_points(bounds[tick])) for i, tick in enumerate(ticks) if tick in bounds and bounds[tick].value is not None]
+        points = [
+            (i + shift, in_points(bounds[tick]))
+            for i, tick in enumerate(ticks)
+            if tick in bounds and bounds[tick].value is not None
+        ]
         _plot_points(axes, name, points, upright=upright, line=upright)
     if upright:
         axes.set_xticks(range(len(ticks)), map(short, ticks))
@@ -154,11 +186,19 @@ def draw_series(
     return [Drawing(name=name, title=title, caption=caption, paint=paint)] if series else []
 
 
-def _plot_points(axes: Any, name: str, points: Sequence[Point], *, upright: bool, line: bool) -> None:
+def _plot_points(
+    axes: Any, name: str, points: Sequence[Point], *, upright: bool, line: bool
+) -> None:
     """Values with their intervals as one series of the legend."""
     at, values = [x for x, _ in points], [bound.value for _, bound in points]
     style = {"markevery": max(1, len(at) // 12)} if line else {"linestyle": "none"}
     (drawn,) = axes.plot(*((at, values) if upright else (values, at)), label=short(name), **style)
-    ends = [(x, bound.low, bound.high) for x, bound in points if bound.low is not None and bound.high is not None]
+    ends = [
+        (x, bound.low, bound.high)
+        for x, bound in points
+        if bound.low is not None and bound.high is not None
+    ]
     if ends:
-        (axes.vlines if upright else axes.hlines)(*zip(*ends, strict=True), color=drawn.get_color(), linewidth=1.5)
+        (axes.vlines if upright else axes.hlines)(
+            *zip(*ends, strict=True), color=drawn.get_color(), linewidth=1.5
+        )

@@ -18,7 +18,12 @@ from plant_cli.data.records import StageRecord, require_recorded
 from plant_cli.evaluation.comparison import SIGNIFICANCE
 from plant_cli.evaluation.counters import Floats
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.results import PER_DOCUMENT_FILE, PER_LABEL_FILE, MetricsRecord, read_metrics
+from plant_cli.evaluation.results import (
+    PER_DOCUMENT_FILE,
+    PER_LABEL_FILE,
+    MetricsRecord,
+    read_metrics,
+)
 from plant_cli.evaluation.systems import locate
 from plant_cli.evaluation.threshold_tuning import DECISIONS
 from plant_cli.report.text import show_count
@@ -28,7 +33,9 @@ from plant_cli.scoring.decisions import read_thresholds
 COUNT_COLUMNS = ("train_count", "test_count", "tp", "fp", "fn")
 SHARE_COLUMNS = ("precision", "recall", "F1", "F1_low", "F1_high")
 
-Tests = Mapping[tuple[str, str], Mapping[str, Any]]  # comparisons of `plant significance` by metric and other system
+Tests = Mapping[
+    tuple[str, str], Mapping[str, Any]
+]  # comparisons of `plant significance` by metric and other system
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +48,9 @@ class Evaluated:
     record: StageRecord  # of the stage `eval`
     metrics: MetricsRecord
     stages: Mapping[str, StageRecord]  # all that it was made by, `eval` last, by folder
-    documents: Mapping[SplitName, int]  # of each split of its corpus; of train those that it learned from
+    documents: Mapping[
+        SplitName, int
+    ]  # of each split of its corpus; of train those that it learned from
     label_hash: str  # of the labels that it was trained on
     part: float = 1.0  # share of the run's training documents that it learned from
 
@@ -73,11 +82,26 @@ class Evaluated:
     def conditions(self) -> str:
         """Under what conditions it was measured, for the line under a table."""
         m = self.metrics
-        averaged = ", ".join(f"{name} over {show_count(labels, 'label')}" for name, labels in m.labels_averaged.items())
+        averaged = ", ".join(
+            f"{name} over {show_count(labels, 'label')}"
+            for name, labels in m.labels_averaged.items()
+        )
         drawn = self.record.options.get("bootstrap") or 0
-        intervals = f"{100 * m.level:g}% intervals from {drawn} resamples of the documents" if drawn else "no intervals"
-        left_out = f", {m.documents_without_gold} of the split without gold" if m.documents_without_gold else ""
-        seed = f"seed {m.seed}" if self.trained is None else f"trained with seed {self.seed}, resampled with seed {m.seed}"
+        intervals = (
+            f"{100 * m.level:g}% intervals from {drawn} resamples of the documents"
+            if drawn
+            else "no intervals"
+        )
+        left_out = (
+            f", {m.documents_without_gold} of the split without gold"
+            if m.documents_without_gold
+            else ""
+        )
+        seed = (
+            f"seed {m.seed}"
+            if self.trained is None
+            else f"trained with seed {self.seed}, resampled with seed {m.seed}"
+        )
         counted = f"{show_count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
         return f"{counted}; convention {m.convention}; {seed}; {intervals}"
 
@@ -102,15 +126,23 @@ class Evaluated:
 
     def command(self, stage: str, flags: str = "") -> str:
         """The command that runs one of its stages."""
-        return with_tag(f"plant {stage}", self.tag if stage == "eval" else self.system_tag) + (f" {flags}" if flags else "")
+        return with_tag(f"plant {stage}", self.tag if stage == "eval" else self.system_tag) + (
+            f" {flags}" if flags else ""
+        )
 
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
         require_recorded(self.folder, PER_LABEL_FILE)
-        types: dict[str, Any] = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNT_COLUMNS, pl.Int64)}
+        types: dict[str, Any] = {
+            "label": pl.String,
+            "title": pl.String,
+            **dict.fromkeys(COUNT_COLUMNS, pl.Int64),
+        }
         types |= dict.fromkeys(SHARE_COLUMNS, pl.Float64)
         path = (self.folder / PER_LABEL_FILE).absolute()
-        return pl.read_csv(path, separator="\t", schema_overrides=types, glob=False).select(list(types))
+        return pl.read_csv(path, separator="\t", schema_overrides=types, glob=False).select(
+            list(types)
+        )
 
     def read_documents(self) -> pl.DataFrame:
         """`per_document.parquet`: a row for each document."""
@@ -129,30 +161,51 @@ class Evaluated:
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             try:
                 epochs.append(json.loads(line))
-                right = isinstance(epochs[-1]["epoch"], int) and all(isinstance(value, int | float | None) for value in epochs[-1].values())
+                right = isinstance(epochs[-1]["epoch"], int) and all(
+                    isinstance(value, int | float | None) for value in epochs[-1].values()
+                )
             except (ValueError, LookupError, TypeError, AttributeError):
                 right = False
             if not right:
-                what, todo = f"the history of '{name}'", f"restore the file, or train again: {self.command(stage, '--force')}"
-                raise damaged_file(what, f"line {number} is no epoch with figures", path, expected="a JSON object of numbers", todo=todo)
+                what, todo = (
+                    f"the history of '{name}'",
+                    f"restore the file, or train again: {self.command(stage, '--force')}",
+                )
+                raise damaged_file(
+                    what,
+                    f"line {number} is no epoch with figures",
+                    path,
+                    expected="a JSON object of numbers",
+                    todo=todo,
+                )
         return epochs
 
     def read_decisions(self) -> dict[str, dict[str, Any]]:
         """What `plant thresholds` found for this system, by the name of its folder; results that are out of date are left out."""
-        names = {name for name, record in self.stages.items() if record.stage in ("finetune", "predict")}
+        names = {
+            name for name, record in self.stages.items() if record.stage in ("finetune", "predict")
+        }
         results = _find_results(self.run, "thresholds", DECISIONS)
-        return {name: content for name, (record, content) in results.items() if names & record.inputs.keys()}
+        return {
+            name: content
+            for name, (record, content) in results.items()
+            if names & record.inputs.keys()
+        }
 
     def read_threshold(self, gold: Gold) -> float | Floats:
         """The threshold by which the evaluation assigned labels: one number, or one per label of train [L]."""
         options = self.record.options
         if options.get("threshold") is not None:
             return float(options["threshold"])
-        chosen = next((name for name in self.record.inputs if self.stages[name].stage == "thresholds"), None)
+        chosen = next(
+            (name for name in self.record.inputs if self.stages[name].stage == "thresholds"), None
+        )
         if chosen is None and options.get("thresholds") is not None:
             path = Path(options["thresholds"])
             return read_thresholds(path.parent, gold.label_hash, gold.indexed, path.name).value
-        return read_thresholds(self.run / (chosen or self.folder_name), gold.label_hash, gold.indexed).value
+        return read_thresholds(
+            self.run / (chosen or self.folder_name), gold.label_hash, gold.indexed
+        ).value
 
 
 def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
@@ -160,9 +213,19 @@ def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
     located = [_locate(name, run) for name in names]
     if len(set(located)) < len(located):
         expected, todo = "different systems", "name each system once, the one to be judged first"
-        raise UsageError("a system is named twice", where="plant report " + " ".join(names), expected=expected, todo=todo)
+        raise UsageError(
+            "a system is named twice",
+            where="plant report " + " ".join(names),
+            expected=expected,
+            todo=todo,
+        )
     of_one_run = len({path for path, _ in located}) == 1
-    short = [(tag or "finetune") if of_one_run and len(located) > 1 else " ".join(filter(None, (path.name, tag))) for path, tag in located]
+    short = [
+        (tag or "finetune")
+        if of_one_run and len(located) > 1
+        else " ".join(filter(None, (path.name, tag)))
+        for path, tag in located
+    ]
     shown = short if len(set(short)) == len(short) else names
     systems = [_read(name, path, tag) for name, (path, tag) in zip(shown, located, strict=True)]
     for other in systems[1:]:
@@ -188,10 +251,22 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
     command = command_for("eval", tag, path)
     record = folder.require(todo=command)
     if outdated := _find_outdated(run, record):
-        what, expected = f"the evaluation is out of date: '{outdated}' was made again since", "figures of what is in the run now"
-        raise ArtefactError(what, where=str(run.folder(outdated).path), expected=expected, todo=f"{command} --force")
-    corpus, stages = CorpusRecord.read(run.corpus_path), {**_trace(run, record), folder.name: record}
-    shares = [one.sections["data"].get("train_share", 1.0) for one in stages.values() if one.stage == "finetune" and "data" in one.sections]
+        what, expected = (
+            f"the evaluation is out of date: '{outdated}' was made again since",
+            "figures of what is in the run now",
+        )
+        raise ArtefactError(
+            what, where=str(run.folder(outdated).path), expected=expected, todo=f"{command} --force"
+        )
+    corpus, stages = (
+        CorpusRecord.read(run.corpus_path),
+        {**_trace(run, record), folder.name: record},
+    )
+    shares = [
+        one.sections["data"].get("train_share", 1.0)
+        for one in stages.values()
+        if one.stage == "finetune" and "data" in one.sections
+    ]
     part = corpus.find_part(min(shares, default=1.0))
     return Evaluated(
         name=name,
@@ -243,7 +318,9 @@ def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
             )
 
 
-def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageRecord, dict[str, Any]]]:
+def _find_results(
+    run: Path, stage: str, name: str
+) -> dict[str, tuple[StageRecord, dict[str, Any]]]:
     """Records and results of the finished stages of a run that are up to date, by folder."""
     opened, results = Run.open(run), {}
     for folder in opened.stages():
@@ -251,7 +328,10 @@ def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageReco
         if record is None or record.stage != stage or _find_outdated(opened, record):
             continue
         require_recorded(folder.path, name)
-        results[folder.name] = (record, read_json(folder.path / name, f"the results of '{folder.name}'"))
+        results[folder.name] = (
+            record,
+            read_json(folder.path / name, f"the results of '{folder.name}'"),
+        )
     return results
 
 
@@ -267,13 +347,22 @@ def find_tests(systems: Sequence[Evaluated]) -> Tests:
     results = _find_results(first.run, "significance", SIGNIFICANCE).values()
     for _, content in sorted(results, key=lambda result: result[0].started):
         metrics = first.metrics
-        if (content["gold"], content["convention"], content["level"]) != (metrics.gold, metrics.convention, metrics.level):
+        if (content["gold"], content["convention"], content["level"]) != (
+            metrics.gold,
+            metrics.convention,
+            metrics.level,
+        ):
             continue
         located = {
-            name: ((location.run or first.run).absolute(), location.tag) for name in content["systems"] for location in [locate(name)]
+            name: ((location.run or first.run).absolute(), location.tag)
+            for name in content["systems"]
+            for location in [locate(name)]
         }
         for comparison in content["comparisons"]:
             other = names.get(located[comparison["b"]])
-            if located[comparison["a"]] in ((first.run, first.tag), (first.run, first.system_tag)) and other is not None:
+            if (
+                located[comparison["a"]] in ((first.run, first.tag), (first.run, first.system_tag))
+                and other is not None
+            ):
                 tests[comparison["metric"], other] = comparison
     return tests

@@ -16,14 +16,20 @@ from plant_cli.evaluation.counters import Integers
 from plant_cli.scoring.explanations import MARKED_FROM, Explanation
 from plant_cli.scoring.predictions import NETWORK
 
-STRENGTHS = (MARKED_FROM, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
+STRENGTHS = (
+    MARKED_FROM,
+    0.4,
+    0.75,
+)  # shares of the strongest word's weight from which a word is marked weakly, more and most
 ONE_SIDED = 0.8  # share of a word's weight from which the network, or the scorers, count as having found it alone
 MARK_LEGEND = (
     "Blue with a line above: a word that the network found; yellow with a line below: one that scorers found; both: one that both found. "
     "The stronger the mark, the more the word adds. A dashed frame: it speaks against the label. Words that a fifth of the training "
     "documents have are not marked."
 )
-_SENTENCE = re.compile(r"\S(?:[^\n]{0,500}?(?:[.!?…](?=\s|\Z)|[。！？])|[^\n]{0,500}(?=\s|\Z)|[^\n]{0,500})")
+_SENTENCE = re.compile(
+    r"\S(?:[^\n]{0,500}?(?:[.!?…](?=\s|\Z)|[。！？])|[^\n]{0,500}(?=\s|\Z)|[^\n]{0,500})"
+)
 
 
 def rank_sentences(text: str, one: Explanation) -> list[tuple[int, int, float]]:
@@ -32,7 +38,9 @@ def rank_sentences(text: str, one: Explanation) -> list[tuple[int, int, float]]:
     A line is a sentence at least; without a sign that ends it a sentence has 500 characters at most.
     """
     spans, weights = one.join_words()
-    borders = np.array([match.span() for match in _SENTENCE.finditer(text)], dtype=np.int64).reshape(-1, 2)
+    borders = np.array(
+        [match.span() for match in _SENTENCE.finditer(text)], dtype=np.int64
+    ).reshape(-1, 2)
     if not len(borders):
         return []
     place = np.maximum(np.searchsorted(borders[:, 0], spans[:, 0], side="right") - 1, 0)
@@ -49,9 +57,14 @@ def mark_text(text: str, one: Explanation, begin: int, end: int) -> list[Passage
         if part.name == NETWORK:
             network |= zip(map(tuple, part.spans.tolist()), part.weights.tolist(), strict=True)
     sizes = np.abs(weights)
-    strengths = np.sign(weights) * np.searchsorted(STRENGTHS, sizes / max(sizes.max(initial=0.0), 1e-9), side="right")
+    strengths = np.sign(weights) * np.searchsorted(
+        STRENGTHS, sizes / max(sizes.max(initial=0.0), 1e-9), side="right"
+    )
     shares = np.divide(list(network.values()), weights, out=np.zeros(len(weights)), where=sizes > 0)
-    by = [NETWORK if share >= ONE_SIDED else "scorers" if share <= 1 - ONE_SIDED else "both" for share in shares.tolist()]
+    by = [
+        NETWORK if share >= ONE_SIDED else "scorers" if share <= 1 - ONE_SIDED else "both"
+        for share in shares.tolist()
+    ]
     return list(mark_words(text, begin, end, spans, strengths.astype(np.int64), by))
 
 
@@ -59,13 +72,22 @@ def draw_gold(passages: Iterable[Passage], at: int, gold: Integers) -> Iterator[
     """Passages of a text from its character `at` on, cut where the spans that people marked begin and end [n, 2]."""
     for passage in passages:
         stop = at + len(passage.text)
-        for begin, end in pairwise(sorted({at, stop, *(edge for edge in gold.ravel().tolist() if at < edge < stop)})):
+        for begin, end in pairwise(
+            sorted({at, stop, *(edge for edge in gold.ravel().tolist() if at < edge < stop)})
+        ):
             marked = bool(((gold[:, 0] <= begin) & (end <= gold[:, 1])).any())
             yield replace(passage, text=passage.text[begin - at : end - at], gold=marked)
         at = stop
 
 
-def mark_words(text: str, begin: int, end: int, spans: Integers, strengths: npt.NDArray[Any], by: Sequence[str] = ()) -> Iterator[Passage]:
+def mark_words(
+    text: str,
+    begin: int,
+    end: int,
+    spans: Integers,
+    strengths: npt.NDArray[Any],
+    by: Sequence[str] = (),
+) -> Iterator[Passage]:
     """A piece of a text on one line, the words of a strength marked; of words that overlap the first one."""
     line, at = text[begin:end].translate(str.maketrans("\n\r\t", "   ")), begin
     first, last = np.searchsorted(spans[:, 0], [begin, end])
@@ -74,7 +96,11 @@ def mark_words(text: str, begin: int, end: int, spans: Integers, strengths: npt.
         if start >= at and stop <= end:
             if start > at:
                 yield Passage(text=line[at - begin : start - begin])
-            yield Passage(text=line[start - begin : stop - begin], strength=strength, by=by[first + row] if by else "")
+            yield Passage(
+                text=line[start - begin : stop - begin],
+                strength=strength,
+                by=by[first + row] if by else "",
+            )
             at = stop
     if at < end:
         yield Passage(text=line[at - begin :])

@@ -31,7 +31,14 @@ LIMITS = (
 
 
 def write_model_card(
-    run: Path, model: Path, name: str, *, parts: Sequence[str], base: str | None, licence: str | None, reader: bool
+    run: Path,
+    model: Path,
+    name: str,
+    *,
+    parts: Sequence[str],
+    base: str | None,
+    licence: str | None,
+    reader: bool,
 ) -> str:
     """The card in Markdown, with its front matter in YAML.
 
@@ -64,7 +71,11 @@ def write_model_card(
         f"A model that assigns labels to texts: {', '.join(parts)}. Trained with plant "
         f"{opened.header.plant_version} on {trained.started[:10]}.",
         f"## Use\n\n```sh\npip install plant-cli\nplant suggest new.csv --run {folder}\nplant serve {folder}\n```"
-        + ("\n\nWithout plant, by Python, numpy and scipy: `python read_model.py --text TEXT`." if reader else ""),
+        + (
+            "\n\nWithout plant, by Python, numpy and scipy: `python read_model.py --text TEXT`."
+            if reader
+            else ""
+        ),
         f"## Data\n\n{_describe_data(run / 'corpus', record)}",
         f"## Figures\n\n{_describe_figures(opened, model.name, trained)}",
         "## Limits\n\n" + "\n".join(f"* {limit.format(chosen=chosen)}" for limit in LIMITS),
@@ -82,10 +93,18 @@ def _describe_data(corpus: Path, record: CorpusRecord) -> str:
         "median words": "words_per_document_median",
     }
     rows = [
-        [name, *(f"{values[key]:,.1f}" if isinstance(values[key], float) else f"{values[key]:,}" for key in columns.values())]
+        [
+            name,
+            *(
+                f"{values[key]:,.1f}" if isinstance(values[key], float) else f"{values[key]:,}"
+                for key in columns.values()
+            ),
+        ]
         for name, values in statistics["splits"].items()
     ]
-    spoken = ", ".join(f"{name_language(code)} {share:.0%}" for code, share in record.analyser.shares.items())
+    spoken = ", ".join(
+        f"{name_language(code)} {share:.0%}" for code, share in record.analyser.shares.items()
+    )
     bins = ", ".join(f"{name}: {count:,}" for name, count in statistics["bins"].items())
     return "\n".join(
         [
@@ -108,30 +127,50 @@ def _describe_figures(run: Run, model: str, trained: StageRecord) -> str:
         metrics = read_metrics(stage.path)
         if metrics.system == model:
             measured[metrics.split] = metrics
-    columns: dict[str, Mapping[str, Bound]] = {split: metrics.all_metrics() for split, metrics in measured.items()}
-    found = {name: Bound(value=value) for name, value in trained.summary.items() if name in DEFAULT_METRICS and isinstance(value, float)}
+    columns: dict[str, Mapping[str, Bound]] = {
+        split: metrics.all_metrics() for split, metrics in measured.items()
+    }
+    found = {
+        name: Bound(value=value)
+        for name, value in trained.summary.items()
+        if name in DEFAULT_METRICS and isinstance(value, float)
+    }
     if CHOSEN_ON not in columns and found:
         columns[CHOSEN_ON] = found
     if not columns:
         return "None: nothing was measured."
     names = [name for name in DEFAULT_METRICS if any(name in column for column in columns.values())]
-    rows = [[name, *(show_bound(column.get(name), undefined="") for column in columns.values())] for name in names]
+    rows = [
+        [name, *(show_bound(column.get(name), undefined="") for column in columns.values())]
+        for name in names
+    ]
     notes = [_describe_evaluation(metrics) for metrics in measured.values()]
     if CHOSEN_ON in columns:
-        notes.append(f"Weights, thresholds and probabilities were chosen on {CHOSEN_ON}: its figures are too good.")
+        notes.append(
+            f"Weights, thresholds and probabilities were chosen on {CHOSEN_ON}: its figures are too good."
+        )
     if "test" not in columns:
         notes.append("The model was not measured on test.")
-    return "\n".join([_lay_out(["in points", *columns], rows), "", *(f"* {note}" for note in notes)])
+    return "\n".join(
+        [_lay_out(["in points", *columns], rows), "", *(f"* {note}" for note in notes)]
+    )
 
 
 def _describe_evaluation(metrics: MetricsRecord) -> str:
     resampled = any(one.low is not None for one in metrics.metrics.values())
-    intervals = f"{metrics.level:.0%} intervals from documents drawn with replacement" if resampled else "no intervals"
+    intervals = (
+        f"{metrics.level:.0%} intervals from documents drawn with replacement"
+        if resampled
+        else "no intervals"
+    )
     convention = f"convention {metrics.convention} ({'; '.join(metrics.assumptions)})"
     leak = "; documents of it were seen in training" if metrics.leakage else ""
     return f"{metrics.split}: {show_count(metrics.documents, 'document')}, {intervals}; {convention}; {metrics.threshold}{leak}."
 
 
 def _lay_out(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    columns = [Column(name=name, kind="text" if number == 0 else "count") for number, name in enumerate(head)]
+    columns = [
+        Column(name=name, kind="text" if number == 0 else "count")
+        for number, name in enumerate(head)
+    ]
     return write_markdown(Table(title="", columns=columns, rows=rows)).rstrip()

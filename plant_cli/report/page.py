@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Literal
 from plant_cli.api.context import Passage, Table
 from plant_cli.data.files import replacing
 from plant_cli.report.drawing import Drawing
-from plant_cli.report.text import NUMBER_KINDS, format_row, printable_cell, write_latex, write_markdown
+from plant_cli.report.text import (
+    NUMBER_KINDS,
+    format_row,
+    printable_cell,
+    write_latex,
+    write_markdown,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -77,13 +83,22 @@ def render(contents: Contents, drawn: dict[str, str]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(clean=printable_cell, prose=set_commands)
     environment.globals.update(numbers=NUMBER_KINDS, format_row=format_row)
-    sources = {name: f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" for name, svg in drawn.items()}
+    sources = {
+        name: f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+        for name, svg in drawn.items()
+    }
     style = (HERE / "style.css").read_text("utf-8")
-    return environment.get_template("page.html.jinja").render(page=contents, sources=sources, style=style)
+    return environment.get_template("page.html.jinja").render(
+        page=contents, sources=sources, style=style
+    )
 
 
 def set_commands(text: str) -> Markup:
@@ -93,12 +108,16 @@ def set_commands(text: str) -> Markup:
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(printable_cell(text)))))
 
 
-def write_contents(contents: Contents, page: Path, figures: Path | None, tables: Path | None) -> list[Path]:
+def write_contents(
+    contents: Contents, page: Path, figures: Path | None, tables: Path | None
+) -> list[Path]:
     """Write a report, each file atomically: the page, and in further folders every figure as SVG and PNG, and the main metrics as tables in
     LaTeX and Markdown, if they are wanted. The files, the page first.
     """
     drawn = {drawing.name: drawing.render() for drawing in contents.drawings}
-    files: dict[Path, bytes] = {page: render(contents, {name: svg for name, (svg, _) in drawn.items()}).encode()}
+    files: dict[Path, bytes] = {
+        page: render(contents, {name: svg for name, (svg, _) in drawn.items()}).encode()
+    }
     if figures is not None:
         files |= {figures / f"{name}.svg": svg.encode() for name, (svg, _) in drawn.items()}
         files |= {figures / f"{name}.png": png for name, (_, png) in drawn.items()}

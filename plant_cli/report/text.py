@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from plant_cli.api.context import Cell, Column, Table
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # also what reverses the order of letters
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)  # also what reverses the order of letters
 _BREAKS = re.compile("[\t\n\u2028\u2029]")
 
 
@@ -65,12 +67,24 @@ def write_markdown(table: Table) -> str:
         return "| " + " | ".join(mask(text).replace("|", "\\|") for text in texts) + " |\n"
 
     def mask(text: str) -> str:
-        return printable(text).replace("\n", " ").replace("<", "&lt;")  # most readers of Markdown take <…> for HTML
+        return (
+            printable(text).replace("\n", " ").replace("<", "&lt;")
+        )  # most readers of Markdown take <…> for HTML
 
     head = f"**{mask(table.title)}**\n\n" if table.title else ""
-    rule = "|" + "|".join("--:" if column.kind in NUMBER_KINDS else "---" for column in table.columns) + "|\n"
+    rule = (
+        "|"
+        + "|".join("--:" if column.kind in NUMBER_KINDS else "---" for column in table.columns)
+        + "|\n"
+    )
     body = "".join(line(format_row(table, row)) for row in table.rows)
-    return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{mask(note)}\n" for note in table.notes)
+    return (
+        head
+        + line(column.name for column in table.columns)
+        + rule
+        + body
+        + "".join(f"\n{mask(note)}\n" for note in table.notes)
+    )
 
 
 def write_latex(table: Table) -> str:

@@ -10,7 +10,17 @@ from contextlib import redirect_stdout, suppress
 from mmap import MAP_PRIVATE, mmap
 from typing import Any, Never
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, Interrupted, PlantError, RecipeError, Result, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    ComponentError,
+    DataError,
+    GateFailed,
+    Interrupted,
+    PlantError,
+    RecipeError,
+    Result,
+    UsageError,
+)
 from plant_cli.api.context import command_for
 from plant_cli.api.errors import naming_command
 from plant_cli.data.blocks import limit_memory
@@ -18,19 +28,31 @@ from plant_cli.data.files import read_size, remove, replacing
 from plant_cli.data.records import StageRecord, plain_values
 from plant_cli.runs.changes import hash_sources, stage_key
 from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder, current_time
-from plant_cli.runs.machine import describe_device, describe_environment, find_shortage, peak_memory_gb
+from plant_cli.runs.machine import (
+    describe_device,
+    describe_environment,
+    find_shortage,
+    peak_memory_gb,
+)
 from plant_cli.runs.recipes import write_recipe
 from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import Step
 
 REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
-RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of memory can be recorded
+RESERVE = (
+    64 * 2**20
+)  # bytes given back when a stage fails, so that a lack of memory can be recorded
 
 
 def perform(context: RunContext, step: Step) -> Result:
     """Run the function of a stage or an action, after the check that it may have."""
-    limit_memory(None if step.machine.memory_limit is None else read_size(step.machine.memory_limit))
-    with naming_command(f"plant {step.spec.name}"), redirect_stdout(sys.stderr):  # what plugins print is no result
+    limit_memory(
+        None if step.machine.memory_limit is None else read_size(step.machine.memory_limit)
+    )
+    with (
+        naming_command(f"plant {step.spec.name}"),
+        redirect_stdout(sys.stderr),
+    ):  # what plugins print is no result
         if step.spec.check is not None:
             step.spec.check(context, step.options)
         return step.spec.run(context, step.options)
@@ -41,7 +63,9 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
 
     What the stage raises is recorded in stage.json. An error without a place names the command.
     """
-    reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
+    reserve = mmap(
+        -1, RESERVE, flags=MAP_PRIVATE
+    )  # address space alone: its pages are never touched
     record = _begin(context, step, folder, run)
     started = time.perf_counter()
     try:
@@ -54,10 +78,21 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
                 todo="if it was renamed, repeat the command there with --resume; if it was removed, start again",
             )
         summary, outputs = plain_values(result.summary), folder.hash_outputs()
-        done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
-        taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
+        done = record.model_copy(
+            update={
+                **_ending(record, context, started),
+                "status": "done",
+                "summary": summary,
+                "outputs": outputs,
+            }
+        )
+        taken = folder.finish(
+            done.model_copy(update={"key": stage_key(done, run.header.data_hash)})
+        )
         if taken:
-            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
+            context.reporter.note(
+                f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand"
+            )
     except BaseException as error:
         reserve.close()
         if isinstance(error, MemoryError | RuntimeError | OSError):
@@ -65,9 +100,19 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
     try:
         _write_run_recipe(run)
-    except (PlantError, OSError, MemoryError) as error:  # the stage is done, even if the record of another one is damaged
-        text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error) or "memory ran out"
-        context.reporter.warn(f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}")
+    except (
+        PlantError,
+        OSError,
+        MemoryError,
+    ) as error:  # the stage is done, even if the record of another one is damaged
+        text = (
+            f"{error.what} ({error.where}): {error.todo}"
+            if isinstance(error, PlantError)
+            else str(error) or "memory ran out"
+        )
+        context.reporter.warn(
+            f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}"
+        )
     return result
 
 
@@ -77,7 +122,9 @@ def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> St
         update={
             "inputs": {} if before is None else before.inputs,
             "files": hash_sources(step.options, run.path),
-            "environment": describe_environment(plugin.distribution for plugin in context.request.registry.plugins),
+            "environment": describe_environment(
+                plugin.distribution for plugin in context.request.registry.plugins
+            ),
             "started": current_time(),
         }
     )
@@ -86,7 +133,9 @@ def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> St
     else:
         folder.begin(record)
     # A killed process leaves this record: without its inputs --resume could not see that one of them has changed.
-    context.on_input = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
+    context.on_input = lambda: folder.write(
+        record.model_copy(update={"inputs": {**record.inputs, **context.inputs}})
+    )
     return record
 
 
@@ -101,23 +150,35 @@ def _ending(record: StageRecord, context: RunContext, started: float) -> dict[st
     }
 
 
-def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
+def _fail(
+    error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder
+) -> Never:
     """Record how the attempt ended, then raise the error to show."""
     stopped = isinstance(error, Interrupted | KeyboardInterrupt)
     text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
-    ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
+    ending = record.model_copy(
+        update={"status": "interrupted" if stopped else "failed", "error": text}
+    )
     with suppress(OSError):  # a full disk must not hide its own message
         if not folder.path.is_dir():  # the run was removed or renamed: nothing of it comes back
             pass
-        elif isinstance(error, GateFailed):  # the results are complete and show by how much the gate was missed
+        elif isinstance(
+            error, GateFailed
+        ):  # the results are complete and show by how much the gate was missed
             folder.finish(ending.model_copy(update={"outputs": folder.hash_outputs()}))
         else:
             folder.write(ending)
     with suppress(OSError):
         if not stopped and folder.put_back():
             if isinstance(error, PlantError):
-                error.where = re.sub(rf"{re.escape(str(folder.path))}(?![\w.-])", lambda _: str(folder.failed_path), error.where)
-            context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
+                error.where = re.sub(
+                    rf"{re.escape(str(folder.path))}(?![\w.-])",
+                    lambda _: str(folder.failed_path),
+                    error.where,
+                )
+            context.reporter.warn(
+                f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'"
+            )
         elif isinstance(error, REFUSALS) and not context.resume and not folder.holds_work():
             remove(folder.path)  # no work was done: the folder would only be in the way
     if isinstance(error, PlantError):
@@ -125,9 +186,14 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     if stopped:
         command = command_for(record.stage, record.tag, context.run_path)
         raise Interrupted(
-            f"'{folder.name}' was stopped", where=str(folder.path), expected="a finished stage", todo=f"`{command} --resume` continues it"
+            f"'{folder.name}' was stopped",
+            where=str(folder.path),
+            expected="a finished stage",
+            todo=f"`{command} --resume` continues it",
         ) from error
-    shortage = find_shortage(error, folder.path, "the files so far are kept", options=record.options)
+    shortage = find_shortage(
+        error, folder.path, "the files so far are kept", options=record.options
+    )
     if shortage is not None:
         raise shortage from error
     raise error
@@ -147,4 +213,6 @@ def _write_run_recipe(run: Run) -> None:
     for name in records:
         visit(name, ())
     with replacing(run.recipe_path) as temporary:
-        temporary.write_text(write_recipe("What was run in this folder.", ordered), encoding="utf-8")
+        temporary.write_text(
+            write_recipe("What was run in this folder.", ordered), encoding="utf-8"
+        )

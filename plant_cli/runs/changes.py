@@ -44,7 +44,9 @@ def refuse_missing_file(name: str) -> None:
     raise UsageError(
         "there is no such file or folder",
         where=name,
-        expected=near if near.startswith("did you mean") else "predictions, a folder of another run, or the name of a system of this run",
+        expected=near
+        if near.startswith("did you mean")
+        else "predictions, a folder of another run, or the name of a system of this run",
         todo=f"check the path; relative paths start at {Path.cwd()}",
     )
 
@@ -52,13 +54,21 @@ def refuse_missing_file(name: str) -> None:
 def split_folder(path: Path) -> tuple[Path, str | None]:
     """The run and the tag of a folder, which is a run or a stage in one."""
     stage = match_system(path.name)
-    return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
+    return (
+        (path.parent, stage["tag"])
+        if stage and (path.parent / HEADER_NAME).exists()
+        else (path, None)
+    )
 
 
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
     """The hash of each file or run that a stage's options name, by absolute path, without stages of the run itself: they are inputs."""
     paths = {Path(value).absolute() for value in options.paths()}
-    hashes = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
+    hashes = {
+        str(path): hash_source(path)
+        for path in sorted(paths)
+        if not path.is_dir() or not path.is_relative_to(run.absolute())
+    }
     return {path: known for path, known in hashes.items() if known is not None}
 
 
@@ -68,7 +78,13 @@ def hash_source(path: Path) -> str | None:
         return hash_file(path)
     run, tag = split_folder(path)
     if not (run / HEADER_NAME).exists():
-        return hash_json([[one.name, hash_file(one)] for one in sorted(path.iterdir()) if one.is_file()]) if path.is_dir() else None
+        return (
+            hash_json(
+                [[one.name, hash_file(one)] for one in sorted(path.iterdir()) if one.is_file()]
+            )
+            if path.is_dir()
+            else None
+        )
     hashes: dict[str, str] = {}
     for name in stages_of_systems("trains", "scores"):
         folder = StageFolder(run / join_tag(name, tag))
@@ -81,17 +97,29 @@ def hash_source(path: Path) -> str | None:
 Sections = Mapping[str, Mapping[str, Any]]
 
 # The place of a file and the device do not change the results (contents are compared by their hashes), nor does where rejects are kept.
-INDIFFERENT = {"data": ("path", "rejects"), "machine": ("device", "threads", "memory_limit", "scheduler")}
+INDIFFERENT = {
+    "data": ("path", "rejects"),
+    "machine": ("device", "threads", "memory_limit", "scheduler"),
+}
 GROWN = "the corpus has grown since"
 
 
 def stage_key(record: StageRecord, data_hash: str | None) -> str:
     """Hash of everything that decides a stage's outputs."""
-    parts = [record.stage, record.tag, record.options, _decisive(record.sections), record.inputs, data_hash]
+    parts = [
+        record.stage,
+        record.tag,
+        record.options,
+        _decisive(record.sections),
+        record.inputs,
+        data_hash,
+    ]
     return hash_json([*parts, record.files] if record.files else parts)
 
 
-def find_stage_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
+def find_stage_changes(
+    record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run
+) -> list[str]:
     """The differences between a recorded stage and the same stage with the options of now; empty if there are none."""
     changes = list(_differences("", record.options, options))
     before, now = _decisive(record.sections), _decisive(sections)
@@ -107,7 +135,9 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
         for path, known in record.files.items()
         if (now := hash_source(Path(path))) is not None and now != known
     ]
-    if run.header.former and record.key in {stage_key(record, earlier) for earlier in {*run.header.former} - {run.header.data_hash}}:
+    if run.header.former and record.key in {
+        stage_key(record, earlier) for earlier in {*run.header.former} - {run.header.data_hash}
+    }:
         stale.append(GROWN)
     for name, output_hash in record.inputs.items():
         folder = run.folder(name)
@@ -117,8 +147,13 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
         elif folder.output_hash(other) != output_hash:
             stale.append(f"its input '{name}' has changed")
         elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
-            stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
-        elif other.stage in stages_of_systems("trains", "scores") and (system := _find_own_system(record, other.tag, run)) is not None:
+            stale.append(
+                f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'"
+            )
+        elif (
+            other.stage in stages_of_systems("trains", "scores")
+            and (system := _find_own_system(record, other.tag, run)) is not None
+        ):
             stale.append(f"it judged '{name}', but '{system}' has its tag now")
     return stale
 
@@ -127,10 +162,23 @@ def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str |
     """The system with the tag of a judging stage, if that stage judged the untagged system because no other existed then."""
     variant = split_seed(record.tag)[0]
     judges = record.stage in [spec.name for spec in installed().specs(StageSpec) if spec.judges]
-    if not judges or record.options.get("system") is not None or variant is None or split_seed(judged)[0] is not None:
+    if (
+        not judges
+        or record.options.get("system") is not None
+        or variant is None
+        or split_seed(judged)[0] is not None
+    ):
         return None
     tags, stages = dict.fromkeys([record.tag, variant]), stages_of_systems("trains", "scores")
-    return next((folder.name for tag in tags for stage in stages if (folder := run.stage(stage, tag)).record() is not None), None)
+    return next(
+        (
+            folder.name
+            for tag in tags
+            for stage in stages
+            if (folder := run.stage(stage, tag)).record() is not None
+        ),
+        None,
+    )
 
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
@@ -166,7 +214,10 @@ def refuse_changed_sources(run: Run) -> None:
 
 
 def _decisive(sections: Sections) -> dict[str, dict[str, Any]]:
-    return {name: {k: v for k, v in section.items() if k not in INDIFFERENT.get(name, ())} for name, section in sections.items()}
+    return {
+        name: {k: v for k, v in section.items() if k not in INDIFFERENT.get(name, ())}
+        for name, section in sections.items()
+    }
 
 
 def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -178,13 +229,20 @@ def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any])
             yield f"{prefix}{key} was {old!r} and is now {new!r}"
 
 
-OF_INPUTS = ("its input ", "the contents of ", "it judged ", GROWN)  # how changes begin that are not of options
+OF_INPUTS = (
+    "its input ",
+    "the contents of ",
+    "it judged ",
+    GROWN,
+)  # how changes begin that are not of options
 OF_GROWTH = ("data.", "only_new ")  # and those that `--continue` may bring
 FILES_NAMED = 3  # files in a message
 Start = Literal["fresh", "resume", "skip"]
 
 
-def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *, may_skip: bool) -> tuple[Start, StageRecord | None]:
+def decide_start(
+    request: Request, step: Step, folder: StageFolder, run: Run, *, may_skip: bool
+) -> tuple[Start, StageRecord | None]:
     """How a stage starts, and the present record of its folder.
 
     A step of a recipe (`may_skip`) is skipped if it is finished and nothing has changed.
@@ -200,20 +258,34 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
             raise
         (folder.path / STAGE_FILE).unlink(missing_ok=True)
         record = None
-    changes = find_stage_changes(record, step.values, step.sections, run) if record is not None else []
+    changes = (
+        find_stage_changes(record, step.values, step.sections, run) if record is not None else []
+    )
     done = record is not None and record.status == "done"
     if record is not None and done and not changes and (may_skip or request.resume):
         damage = folder.find_damage(record)
         if not damage:
             return "skip", record
         if not request.force:
-            raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
-    for name in getattr(step.options, "systems", ()):  # a name mistyped is more than a finished stage
+            raise damage[0].error(
+                f"the stage '{folder.name}'", "make it again: repeat the command with --force"
+            )
+    for name in getattr(
+        step.options, "systems", ()
+    ):  # a name mistyped is more than a finished stage
         refuse_missing_file(name)
     if record is not None and not done and request.resume and not changes and folder.holds_work():
         return "resume", record
-    follows = request.grow and bool(changes) and all(change.startswith((*OF_INPUTS, *OF_GROWTH)) for change in changes)
-    if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and (may_skip or not request.resume)) or follows)):
+    follows = (
+        request.grow
+        and bool(changes)
+        and all(change.startswith((*OF_INPUTS, *OF_GROWTH)) for change in changes)
+    )
+    if (
+        request.force
+        or not (done or folder.holds_work())
+        or (done and ((step.spec.looks and (may_skip or not request.resume)) or follows))
+    ):
         return "fresh", record
     if record is None:
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
@@ -228,7 +300,10 @@ def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> boo
     if record is None or record.status != "done":
         return True
     explicit = step.layer.values.get(STAGE_OPTIONS, {})
-    options = {key: value if key in explicit else record.options.get(key) for key, value in step.values.items()}
+    options = {
+        key: value if key in explicit else record.options.get(key)
+        for key, value in step.values.items()
+    }
     return bool(find_stage_changes(record, options, record.sections, run))
 
 
@@ -242,7 +317,14 @@ def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
 
 
 def _refusal(
-    step: Step, folder: StageFolder, record: StageRecord, changes: Sequence[str], run: Run, *, resume: bool, may_skip: bool
+    step: Step,
+    folder: StageFolder,
+    record: StageRecord,
+    changes: Sequence[str],
+    run: Run,
+    *,
+    resume: bool,
+    may_skip: bool,
 ) -> UsageError:
     """Why a stage does not start: the content of its folder, and the flag that replaces or continues it."""
     names, where, done = list(record.outputs), str(folder.path), record.status == "done"
@@ -253,14 +335,22 @@ def _refusal(
             f" and {len(names) - FILES_NAMED} more" if len(names) > FILES_NAMED else ""
         )
     if done:
-        others = [(other.name, reader) for other in run.stages() if (reader := other.record()) is not None]
-        makers = [name for name, reader in others if folder.name in reader.inputs and reader.started <= record.started]
+        others = [
+            (other.name, reader) for other in run.stages() if (reader := other.record()) is not None
+        ]
+        makers = [
+            name
+            for name, reader in others
+            if folder.name in reader.inputs and reader.started <= record.started
+        ]
         return UsageError(
             f"the stage '{folder.name}' is finished"
             + (f", since '{makers[-1]}' needed it" if makers else "")
             + (", with other options or inputs than now" if changes else ""),
             where=where,
-            expected="a stage that has not run" if not changes else "the same options and inputs, to skip it",
+            expected="a stage that has not run"
+            if not changes
+            else "the same options and inputs, to skip it",
             todo=_offer(step, record, changes, run, one_of_many=may_skip),
         )
     if resume:
@@ -278,7 +368,9 @@ def _refusal(
     )
 
 
-def _offer(step: Step, record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool) -> str:
+def _offer(
+    step: Step, record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool
+) -> str:
     """The flags that help; a tag first if the options differ, since the user may want both results."""
     if one_of_many:
         return "repeat the command with --force to replace it"

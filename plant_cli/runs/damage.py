@@ -14,7 +14,17 @@ from pydantic import Field
 from plant_cli.api.errors import ArtefactError
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, write_json
-from plant_cli.data.records import STAGE_FILE, Facts, FileState, FileStateName, InnerPath, Record, examine_file, examine_files, read_record
+from plant_cli.data.records import (
+    STAGE_FILE,
+    Facts,
+    FileState,
+    FileStateName,
+    InnerPath,
+    Record,
+    examine_file,
+    examine_files,
+    read_record,
+)
 from plant_cli.runs.changes import stage_key
 from plant_cli.runs.folder import CACHE, CHECKPOINTS_FOLDER, Run, StageFolder
 
@@ -30,9 +40,12 @@ class Mark(Record):
 
 def write_mark(path: Path) -> None:
     """Mark the folder of this path as complete, with the hashes of the files that are in it now."""
-    files = {file.name: file for file in sorted(path.parent.iterdir()) if file.is_file() and file != path}
+    files = {
+        file.name: file for file in sorted(path.parent.iterdir()) if file.is_file() and file != path
+    }
     mark = Mark(
-        outputs={name: hash_file(file) for name, file in files.items()}, facts={name: Facts.of(file) for name, file in files.items()}
+        outputs={name: hash_file(file) for name, file in files.items()},
+        facts={name: Facts.of(file) for name, file in files.items()},
     )
     write_json(path, mark.model_dump(mode="json"))
 
@@ -43,7 +56,10 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
     `ArtefactError` if the mark itself is missing or damaged.
     """
     mark = read_record(path, Mark, "the mark of a finished folder")
-    return [examine_file(path.parent / name, recorded, None if fully else mark.facts.get(name)) for name, recorded in mark.outputs.items()]
+    return [
+        examine_file(path.parent / name, recorded, None if fully else mark.facts.get(name))
+        for name, recorded in mark.outputs.items()
+    ]
 
 
 def require_marked(path: Path, owner: str, todo: str) -> None:
@@ -79,7 +95,11 @@ def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
     """
     if run.header.data_hash is not None:
         corpus = run.corpus_path
-        look = lambda: [examine_file(corpus / name, known) for name, known in CorpusRecord.read(corpus).outputs.items()]  # noqa: E731
+
+        def look() -> list[FileState]:
+            recorded = CorpusRecord.read(corpus).outputs.items()
+            return [examine_file(corpus / name, known) for name, known in recorded]
+
         yield corpus.name, _look(corpus / SPLITS_FILE, look)
     for record in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
         folder = run.folder(record.parent.name)
@@ -94,7 +114,14 @@ def _look(record: Path, look: Callable[[], list[FileState]]) -> list[FileState]:
     try:
         return look()
     except ArtefactError:
-        return [FileState(path=record, name=record.name, state="changed" if record.exists() else "missing", recorded="")]
+        return [
+            FileState(
+                path=record,
+                name=record.name,
+                state="changed" if record.exists() else "missing",
+                recorded="",
+            )
+        ]
 
 
 def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:
@@ -102,5 +129,10 @@ def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:
     if record is None:
         return []
     itself = folder.path / STAGE_FILE
-    state: FileStateName = "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"
-    return [FileState(path=itself, name=STAGE_FILE, state=state, recorded=record.key), *examine_files(folder.path, record, fully=True)]
+    state: FileStateName = (
+        "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"
+    )
+    return [
+        FileState(path=itself, name=STAGE_FILE, state=state, recorded=record.key),
+        *examine_files(folder.path, record, fully=True),
+    ]

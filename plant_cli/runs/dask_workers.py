@@ -32,7 +32,9 @@ def working_at(scheduler: str | None) -> Iterator[None]:
     try:
         from distributed import CancelledError, Client, KilledWorker
     except ImportError as error:
-        raise missing_package("distributed", "whose workers fit scorers", "cluster", where="machine.scheduler") from error
+        raise missing_package(
+            "distributed", "whose workers fit scorers", "cluster", where="machine.scheduler"
+        ) from error
     try:
         client = Client(scheduler, timeout=SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -61,7 +63,9 @@ def working_at(scheduler: str | None) -> Iterator[None]:
                 while under_way:
                     yield finish()
             except (CancelledError, KilledWorker, OSError) as error:
-                raise _refuse("a Dask worker was lost while it fitted scorers", scheduler) from error
+                raise _refuse(
+                    "a Dask worker was lost while it fitted scorers", scheduler
+                ) from error
 
         with using_workers(threads, share):
             yield

@@ -14,15 +14,36 @@ from typing import Any
 import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
 from plant_cli.api.context import NAME_RULE, join_tag, names_folder
-from plant_cli.data.files import TEMPORARY, hash_file, hash_json, read_json, remove, remove_temporaries, write_json
-from plant_cli.data.records import RECORD_FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine_files, read_record
+from plant_cli.data.files import (
+    TEMPORARY,
+    hash_file,
+    hash_json,
+    read_json,
+    remove,
+    remove_temporaries,
+    write_json,
+)
+from plant_cli.data.records import (
+    RECORD_FORMAT,
+    STAGE_FILE,
+    Facts,
+    FileState,
+    RunHeader,
+    StageRecord,
+    examine_files,
+    read_record,
+)
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
-VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
+VALIDATION_FILE = (
+    "validation.parquet"  # predictions for validation, each document calibrated without itself
+)
 CACHE = "cache"  # tokens and hidden states that the stages of a run share
 READER = "reader.txt"  # in a folder of words or hidden states: a hash of what read the texts
 HISTORY = "history.jsonl"  # of a training: a line for each epoch
-CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage, removed when it is finished; not an output
+CHECKPOINTS_FOLDER = (
+    "checkpoints"  # needed to continue a stage, removed when it is finished; not an output
+)
 
 
 class StageFolder:
@@ -46,7 +67,11 @@ class StageFolder:
     def record(self) -> StageRecord | None:
         """The content of stage.json; None if the stage never began; `ArtefactError` if the file is damaged."""
         path = self.path / STAGE_FILE
-        return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
+        return (
+            read_record(path, StageRecord, f"the record of the stage {self.name}")
+            if path.exists()
+            else None
+        )
 
     def holds_work(self) -> bool:
         """Whether the folder has more than its record and half-written files, so that a fresh start would lose something."""
@@ -76,13 +101,19 @@ class StageFolder:
 
     def begin(self, record: StageRecord) -> None:
         """Start afresh in an empty folder; earlier results are moved aside, half-written files of a killed process are removed."""
-        if os.path.lexists(self._previous) and self._is_finished():  # replaced already; a kill prevented only its removal
+        if (
+            os.path.lexists(self._previous) and self._is_finished()
+        ):  # replaced already; a kill prevented only its removal
             remove(self._previous)
-        if os.path.lexists(self._previous):  # an unfinished replacement: the finished folder still waits
+        if os.path.lexists(
+            self._previous
+        ):  # an unfinished replacement: the finished folder still waits
             remove(self.path)
         elif self.path.exists() and (self.holds_work() or self._is_finished()):
             self.path.rename(self._previous)
-        elif os.path.lexists(self.path) and (not self.path.is_dir() or self._is_of_another_process()):
+        elif os.path.lexists(self.path) and (
+            not self.path.is_dir() or self._is_of_another_process()
+        ):
             remove(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         remove_temporaries(self.path)
@@ -116,7 +147,11 @@ class StageFolder:
         Files that a user had added to these are taken over; their paths inside the folder.
         """
         taken = self._take_over()
-        self.write(record.model_copy(update={"facts": {name: Facts.of(self.path / name) for name in record.outputs}}))
+        self.write(
+            record.model_copy(
+                update={"facts": {name: Facts.of(self.path / name) for name in record.outputs}}
+            )
+        )
         for spent in (self._previous, self.failed_path, self.path / CHECKPOINTS_FOLDER):
             remove(spent)
         return taken
@@ -126,7 +161,11 @@ class StageFolder:
         record = replaced.finished()
         if record is None:
             return []
-        added = [name for name in replaced.hash_outputs(known=record.outputs) if name not in record.outputs]
+        added = [
+            name
+            for name in replaced.hash_outputs(known=record.outputs)
+            if name not in record.outputs
+        ]
         taken = [name for name in added if not (self.path / name).exists()]
         for name in taken:
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -155,8 +194,16 @@ class StageFolder:
         """
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
-        shown = {name: path for name, path in names.items() if not any(part.startswith(".") for part in name.parts)}
-        kept = {name.as_posix(): path for name, path in shown.items() if name.parts[0] not in (STAGE_FILE, CHECKPOINTS_FOLDER)}
+        shown = {
+            name: path
+            for name, path in names.items()
+            if not any(part.startswith(".") for part in name.parts)
+        }
+        kept = {
+            name.as_posix(): path
+            for name, path in shown.items()
+            if name.parts[0] not in (STAGE_FILE, CHECKPOINTS_FOLDER)
+        }
         return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
 
     def output_hash(self, record: StageRecord) -> str:
@@ -176,11 +223,23 @@ class StageFolder:
         if record is None or record.status != "done":
             state, again = "has not run", todo
             if record is not None:
-                status = "its process is at work, or ended without a word" if record.status == "running" else record.status
-                state, again = f"is not done: {status}", f"{todo}; with --resume it goes on where it stopped"
+                status = (
+                    "its process is at work, or ended without a word"
+                    if record.status == "running"
+                    else record.status
+                )
+                state, again = (
+                    f"is not done: {status}",
+                    f"{todo}; with --resume it goes on where it stopped",
+                )
             if os.path.lexists(self._previous):
                 again += f"; the finished one that it was to replace waits in {self._previous}"
-            raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=again)
+            raise ArtefactError(
+                f"the stage '{self.name}' {state}",
+                where=str(self.path),
+                expected="a finished stage",
+                todo=again,
+            )
         for file in self.find_damage(record):
             raise file.error(f"the stage '{self.name}'", f"make it again: {todo} --force")
         return record
@@ -223,7 +282,9 @@ class Run:
     def _remove_empty(self, *, folder_too: bool) -> None:
         """Remove a run that holds nothing but its header and records of stages that failed."""
         with suppress(OSError):  # the run may be gone; the error of the block is the one to show
-            stages = [entry for entry in self.path.iterdir() if entry.name not in (HEADER_NAME, LOCK_NAME)]
+            stages = [
+                entry for entry in self.path.iterdir() if entry.name not in (HEADER_NAME, LOCK_NAME)
+            ]
             if any(entry.name != STAGE_FILE for stage in stages for entry in stage.iterdir()):
                 return
             for stage in stages:
@@ -239,7 +300,9 @@ class Run:
         _refuse_other(path)
         if (path / HEADER_NAME).exists():
             return cls.open(path)
-        header = RunHeader(format=RECORD_FORMAT, created=current_time(), plant_version=plant_cli.__version__)
+        header = RunHeader(
+            format=RECORD_FORMAT, created=current_time(), plant_version=plant_cli.__version__
+        )
         write_json(path / HEADER_NAME, header.model_dump(mode="json"))
         return cls(path, header)
 
@@ -247,8 +310,16 @@ class Run:
     def open(cls, path: Path) -> Run:
         """The run in this folder; `ArtefactError` if there is none, or it is of a newer format."""
         if not (path / HEADER_NAME).exists():
-            expected, todo = f"a folder that holds {HEADER_NAME}", "start one with `plant mig DATA`, or name another folder with --run DIR"
-            raise ArtefactError(f"there is no run in '{path}'", where=str(path.absolute()), expected=expected, todo=todo)
+            expected, todo = (
+                f"a folder that holds {HEADER_NAME}",
+                "start one with `plant mig DATA`, or name another folder with --run DIR",
+            )
+            raise ArtefactError(
+                f"there is no run in '{path}'",
+                where=str(path.absolute()),
+                expected=expected,
+                todo=todo,
+            )
         return cls(path, read_record(path / HEADER_NAME, RunHeader, "the header of the run"))
 
     @property
@@ -263,7 +334,11 @@ class Run:
 
     def bind(self, *, data_hash: str, label_hash: str, sources: dict[str, str]) -> None:
         """Record the corpus that everything in this run is made from."""
-        bound: dict[str, Any] = {"data_hash": data_hash, "label_hash": label_hash, "sources": sources}
+        bound: dict[str, Any] = {
+            "data_hash": data_hash,
+            "label_hash": label_hash,
+            "sources": sources,
+        }
         if self.header.data_hash not in (None, data_hash):  # it has grown
             bound["former"] = [*self.header.former, self.header.data_hash]
         self.header = self.header.model_copy(update=bound)
@@ -285,7 +360,11 @@ class Run:
     def stages(self) -> list[StageFolder]:
         """All stages that left a record, by the time they started."""
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
-        started = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
+        started = [
+            (record.started, folder)
+            for folder in map(self.folder, names)
+            if (record := folder.record()) is not None
+        ]
         return [folder for _, folder in sorted(started, key=lambda pair: pair[0])]
 
 
@@ -336,7 +415,10 @@ def require_tag(tag: str | None) -> None:
     """Refuse a tag that cannot be part of a folder's name."""
     if tag is not None and not names_folder(tag):
         raise UsageError(
-            f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
+            f"the tag '{tag}' cannot name a folder",
+            where=f"--tag {tag}",
+            expected=NAME_RULE,
+            todo="choose another, such as --tag baseline",
         )
 
 
@@ -351,9 +433,20 @@ def _refuse_other(path: Path) -> None:
         )
     if not path.exists() or (path / HEADER_NAME).exists():
         return
-    if not path.is_dir() or any(entry.name not in (LOCK_NAME, CACHE) and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):
-        expected, todo = f"a new or empty folder, or one that holds {HEADER_NAME}", "choose another folder with --run DIR"
-        raise UsageError(f"'{path}' is not a run folder and not empty", where=str(path.absolute()), expected=expected, todo=todo)
+    if not path.is_dir() or any(
+        entry.name not in (LOCK_NAME, CACHE) and not TEMPORARY.fullmatch(entry.name)
+        for entry in path.iterdir()
+    ):
+        expected, todo = (
+            f"a new or empty folder, or one that holds {HEADER_NAME}",
+            "choose another folder with --run DIR",
+        )
+        raise UsageError(
+            f"'{path}' is not a run folder and not empty",
+            where=str(path.absolute()),
+            expected=expected,
+            todo=todo,
+        )
 
 
 def current_time() -> str:

@@ -89,7 +89,11 @@ def meeting(rank: int, count: int) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        why = f"they have not answered for {GROUP_TIMEOUT}" if "timed out" in str(error).lower() else "one has ended"
+        why = (
+            f"they have not answered for {GROUP_TIMEOUT}"
+            if "timed out" in str(error).lower()
+            else "one has ended"
+        )
         raise ResourceError(
             f"process {rank + 1} of {count} no longer reaches the others: {why}",
             where=first_line(error),
@@ -102,7 +106,9 @@ def gather_full(tensor: Tensor) -> Tensor:
     """The full tensor of one that may be sharded. A collective call: every process must make it."""
     if not dist.is_initialized():
         return tensor
-    from torch.distributed.tensor import DTensor  # takes half a second, and nothing is sharded in a process alone
+    from torch.distributed.tensor import (
+        DTensor,
+    )  # takes half a second, and nothing is sharded in a process alone
 
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
@@ -112,7 +118,9 @@ def join_processes() -> Processes:
     if process_count() > 1 and not dist.is_initialized():
         try:
             _require_files(FILES + 2 * process_count())
-            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=GROUP_TIMEOUT)
+            dist.init_process_group(
+                "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=GROUP_TIMEOUT
+            )
             atexit.register(_close_group)
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(
@@ -128,7 +136,9 @@ def _close_group() -> None:
     """End the threads of the process group before Python ends: one that drops a tensor of Python's later ends the process with SIGABRT."""
     if dist.is_initialized():
         dist.destroy_process_group()
-        time.sleep(0.1)  # torch keeps the threads of a group that tensors were sharded in: let them drop their last ones now
+        time.sleep(
+            0.1
+        )  # torch keeps the threads of a group that tensors were sharded in: let them drop their last ones now
 
 
 def _require_files(count: int) -> None:

@@ -27,26 +27,39 @@ PAUSE = 0.05  # seconds between two tries
 
 
 @contextmanager
-def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def hold_lock(
+    folder: Path, purpose: str, wait: float = 0.0, should_stop: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Hold the lock of a folder inside the block: a run, or a cache that several runs share.
 
     `purpose` is the holder's work, for the message that others get: "finetune". Another holder may take `wait` seconds to end, which may
     be infinite; `should_stop`, true once the user asked to stop, ends the wait.
     """
     path = folder / LOCK_NAME
-    handle, opened, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
+    handle, opened, until = (
+        _open(path),
+        os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC),
+        time.monotonic() + wait,
+    )
     try:
         while not _take(handle, opened, path):
             if should_stop():
                 who, where = _describe_holder(handle, path)
-                raise stopped(f"while waiting for another process: {who}", where, "the other one to end")
+                raise stopped(
+                    f"while waiting for another process: {who}", where, "the other one to end"
+                )
             if time.monotonic() >= until:
                 raise _held(handle, path)
             time.sleep(PAUSE)
         if not path.exists():  # its holder has just removed a run that held nothing, and this one opened the file before
             raise _held(None, path)
         since = datetime.now().astimezone().isoformat(timespec="seconds")
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "purpose": purpose}
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": since,
+            "purpose": purpose,
+        }
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(holder).encode(), 0)
         yield
@@ -65,7 +78,9 @@ def _open(path: Path) -> int:
         todo=f"remove it: rm {shlex.quote(str(path))}",
     )
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        handle = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+        )
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
@@ -101,8 +116,13 @@ def _take(handle: int, opened: int, path: Path) -> bool:
 
 def _held(handle: int | None, path: Path) -> ArtefactError:
     who, where = _describe_holder(handle, path)
-    expected, todo = "one writer a run", "wait until it ends, stop it, or use another run folder with --run DIR"
-    return ArtefactError(f"another process is writing to this run: {who}", where=where, expected=expected, todo=todo)
+    expected, todo = (
+        "one writer a run",
+        "wait until it ends, stop it, or use another run folder with --run DIR",
+    )
+    return ArtefactError(
+        f"another process is writing to this run: {who}", where=where, expected=expected, todo=todo
+    )
 
 
 def _describe_holder(handle: int | None, path: Path) -> tuple[str, str]:
@@ -113,4 +133,6 @@ def _describe_holder(handle: int | None, path: Path) -> tuple[str, str]:
         holder = {}
     holder = holder if isinstance(holder, dict) else {}
     pid, host, since = (holder.get(key, "?") for key in ("pid", "host", "since"))
-    return holder.get("purpose", "a stage"), f"{path.parent}, held by process {pid} on {host} since {since}"
+    return holder.get(
+        "purpose", "a stage"
+    ), f"{path.parent}, held by process {pid} on {host} since {since}"

@@ -38,7 +38,11 @@ def describe_waiting(environment: MutableMapping[str, str] = os.environ) -> str:
     shown = ", ".join(f"{name}={value}" for name, value in chosen.items())
     if not chosen:
         return "as OpenMP does by default: they keep their cores busy"
-    return f"{shown} (set by plant: short, for the sake of other processes)" if chosen == WAITING else f"{shown} (set by you)"
+    return (
+        f"{shown} (set by plant: short, for the sake of other processes)"
+        if chosen == WAITING
+        else f"{shown} (set by you)"
+    )
 
 
 _STATUS = Path("/proc/self/status")
@@ -52,11 +56,17 @@ def peak_memory_gb() -> float:
     Linux hands `ru_maxrss` of a large process on to the ones it starts; `VmHWM` counts this process alone.
     """
     if _STATUS.exists():
-        fields = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines())
+        fields = dict(
+            line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines()
+        )
         if "VmHWM" in fields:
             return int(fields["VmHWM"].split()[0]) * 1024 / 1e9
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # psutil knows only what is resident now
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9  # Linux counts kibibytes, macOS bytes
+    peak = resource.getrusage(
+        resource.RUSAGE_SELF
+    ).ru_maxrss  # psutil knows only what is resident now
+    return (
+        peak * (1 if sys.platform == "darwin" else 1024) / 1e9
+    )  # Linux counts kibibytes, macOS bytes
 
 
 def available_memory() -> int:
@@ -84,7 +94,15 @@ def bound_heaps(most: int) -> None:
         set_option(_ARENA_MAX, min(_bounds))
 
 
-PACKAGES: tuple[str, ...] = ("plant-cli", "torch", "transformers", "tokenizers", "peft", "accelerate", "bitsandbytes")
+PACKAGES: tuple[str, ...] = (
+    "plant-cli",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+)
 PACKAGES += ("polars", "numpy", "scipy", "safetensors")
 
 
@@ -95,7 +113,11 @@ def describe_environment(plugins: Iterable[str]) -> dict[str, Any]:
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "processes": process_count(),
-        "packages": {name: known for name in dict.fromkeys([*PACKAGES, *plugins]) if (known := package_version(name)) is not None},
+        "packages": {
+            name: known
+            for name in dict.fromkeys([*PACKAGES, *plugins])
+            if (known := package_version(name)) is not None
+        },
         "commit": current_commit(Path.cwd()),
     }
 
@@ -104,7 +126,10 @@ def describe_device() -> dict[str, Any]:
     """What computed in this process: the GPU with its peak memory in 10⁹ bytes if one was used, else the processor."""
     torch = sys.modules.get("torch")  # a stage that used no tensors must not pay for the import
     if torch is not None and torch.cuda.is_initialized():
-        return {"device": torch.cuda.get_device_name(), "peak_device_memory_gb": round(torch.cuda.max_memory_allocated() / 1e9, 3)}
+        return {
+            "device": torch.cuda.get_device_name(),
+            "peak_device_memory_gb": round(torch.cuda.max_memory_allocated() / 1e9, 3),
+        }
     return {"device": platform.processor() or platform.machine()}
 
 
@@ -119,7 +144,14 @@ def package_version(name: str) -> str | None:
 def current_commit(folder: Path) -> str | None:
     """The git commit checked out in a folder, or None where there is no git or no repository."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None
@@ -138,7 +170,12 @@ _MEMORY_PHRASES = (
 
 
 def find_shortage(
-    error: BaseException, folder: Path, kept: str, *, resumes: bool = True, options: Mapping[str, Any] = MappingProxyType({})
+    error: BaseException,
+    folder: Path,
+    kept: str,
+    *,
+    resumes: bool = True,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ResourceError | None:
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
@@ -159,16 +196,24 @@ def find_shortage(
 
 
 def _is_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+    if isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno == errno.ENOMEM
+    ):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError | OSError | ImportError) and any(phrase in text for phrase in _MEMORY_PHRASES)
+    return isinstance(error, RuntimeError | OSError | ImportError) and any(
+        phrase in text for phrase in _MEMORY_PHRASES
+    )
 
 
-def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resumes: bool) -> ResourceError:
+def _disk_full(
+    error: BaseException, folder: Path, kept: str, code: int, *, resumes: bool
+) -> ResourceError:
     named = getattr(error, "filename", None)
     target = Path(named) if isinstance(named, str) else folder
-    place = next(parent for parent in [target.absolute(), *target.absolute().parents] if parent.exists())
+    place = next(
+        parent for parent in [target.absolute(), *target.absolute().parents] if parent.exists()
+    )
     free = shutil.disk_usage(place).free / 1e9
     if code == errno.EFBIG:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -177,20 +222,25 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
             "a file would be larger than the system allows",
             where=f"{target}; the limit of this shell is {shown}",
             expected="no limit on the size of files, or one above what `plant plan` says",
-            todo=f"`ulimit -f unlimited`, or another file system; {kept}" + (", and --resume goes on" if resumes else ""),
+            todo=f"`ulimit -f unlimited`, or another file system; {kept}"
+            + (", and --resume goes on" if resumes else ""),
         )
     quota = code == errno.EDQUOT
     return ResourceError(
         "the disk is full",
         where=f"{target}; {free:.2f} GB are free{' (or your quota there)' if quota else ''}",
-        expected="room for the files of this stage" if resumes else "room for what the command writes",
+        expected="room for the files of this stage"
+        if resumes
+        else "room for what the command writes",
         todo=f"free some space and go on with --resume: {kept}; or use another disk with --run DIR"
         if resumes
         else f"free some space, or write to another disk (another -O): {kept}",
     )
 
 
-def _out_of_memory(error: BaseException, folder: Path, kept: str, options: Mapping[str, Any]) -> ResourceError:
+def _out_of_memory(
+    error: BaseException, folder: Path, kept: str, options: Mapping[str, Any]
+) -> ResourceError:
     loading = isinstance(error, ImportError) or "shared object" in str(error)  # of a library
     batches = BATCH_OPTIONS & {*options} and options.get("network") is not False
     if loading or not (batches or "cuda" in str(error).lower()):

@@ -12,7 +12,12 @@ from typing import Any, Literal
 
 from plant_cli.api.errors import ComponentError, UsageError, first_line
 
-TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torch's launchers, and needed to meet
+TOGETHER = (
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)  # set by torch's launchers, and needed to meet
 OWN_VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 FOREIGN_PREFIXES = (
     "OMPI_COMM_WORLD_",
@@ -33,7 +38,13 @@ def was_launched() -> bool:
 def only_launched() -> Iterator[None]:
     """Hide from libraries, in a process that no launcher started, the variables by which they would take it for one of several."""
     left = (
-        [] if was_launched() else [name for name in os.environ if name in (*TOGETHER, *OWN_VARIABLES) or name.startswith(FOREIGN_PREFIXES)]
+        []
+        if was_launched()
+        else [
+            name
+            for name in os.environ
+            if name in (*TOGETHER, *OWN_VARIABLES) or name.startswith(FOREIGN_PREFIXES)
+        ]
     )
     hidden = {name: os.environ.pop(name) for name in left}
     try:
@@ -65,10 +76,18 @@ def local_count() -> int:
 def default_threads() -> int:
     """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores of this machine."""
     text = os.environ.get("OMP_NUM_THREADS", "")
-    threads = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_THREADS)) else 0
-    if 0 < threads <= MOST_THREADS and local_count() == 1:  # launchers set it to 1, even on many cores
+    threads = (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_THREADS))
+        else 0
+    )
+    if (
+        0 < threads <= MOST_THREADS and local_count() == 1
+    ):  # launchers set it to 1, even on many cores
         return threads
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, cores // local_count())
 
 
@@ -83,7 +102,11 @@ def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
                 todo="pip install deepspeed, or distributed_type: FSDP, which needs no further package",
             )
         return "deepspeed"
-    return "fsdp" if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true" else "whole"
+    return (
+        "fsdp"
+        if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true"
+        else "whole"
+    )
 
 
 def leave_group() -> None:
@@ -122,10 +145,20 @@ def read_launch(file: Path) -> dict[str, Any]:
     for key in ("num_processes", "num_machines"):
         count = description.get(key)
         if type(count) is not int or count < 1:
-            raise _refused(file, f"the launch file does not say how many processes run: {key} is {count!r:.60}")
+            raise _refused(
+                file, f"the launch file does not say how many processes run: {key} is {count!r:.60}"
+            )
     return description
 
 
 def _refused(file: Path, what: str) -> UsageError:
-    where, expected = str(file), "YAML with num_processes and where they run, as `accelerate config` writes it"
-    return UsageError(what, where=where, expected=expected, todo=f"accelerate config --config_file {shlex.quote(str(file))}")
+    where, expected = (
+        str(file),
+        "YAML with num_processes and where they run, as `accelerate config` writes it",
+    )
+    return UsageError(
+        what,
+        where=where,
+        expected=expected,
+        todo=f"accelerate config --config_file {shlex.quote(str(file))}",
+    )

@@ -39,7 +39,10 @@ class RecipeLayer:
 
     def nearest(self, path: KeyPath) -> str:
         """The origin of this value or of the mapping around it, for messages."""
-        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT_ORIGIN)
+        return next(
+            (self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins),
+            DEFAULT_ORIGIN,
+        )
 
     def moved(self, source: KeyPath, *target: str) -> RecipeLayer:
         """The part below `source` as a separate layer, put under the keys `target`; empty if nothing is there."""
@@ -47,7 +50,11 @@ class RecipeLayer:
         if part is None:
             return RecipeLayer()
         size = len(source)
-        origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
+        origins = {
+            (*target, *path[size:]): origin
+            for path, origin in self.origins.items()
+            if path[:size] == source
+        }
         return RecipeLayer(_wrap(target, part), origins)
 
     def only(self, sections: Collection[str]) -> RecipeLayer:
@@ -103,7 +110,11 @@ def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
     """Values from flags, by section."""
     values = {section: dict(options) for section, options in flags.items() if options}
     origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
-    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, options in values.items() for key in options}
+    origins |= {
+        (s, key): f"flag --{key.replace('_', '-')}"
+        for s, options in values.items()
+        for key in options
+    }
     return RecipeLayer(values, origins)
 
 
@@ -135,7 +146,10 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="an alias (`*name`) is not read: write the value out, or use `extends`", problem_mark=mark)
+            raise yaml.MarkedYAMLError(
+                problem="an alias (`*name`) is not read: write the value out, or use `extends`",
+                problem_mark=mark,
+            )
         return super().compose_node(parent, index)
 
 
@@ -145,7 +159,9 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     plain = isinstance(read_scalar(text), str)
-    style = '"' if not text.isprintable() else None if plain else "'"  # only double quotes escape every line separator
+    style = (
+        '"' if not text.isprintable() else None if plain else "'"
+    )  # only double quotes escape every line separator
     return dumper.represent_scalar(_STRING_TAG, text, style=style)
 
 
@@ -157,7 +173,9 @@ def read_scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return int(text) if len(text) < 1000 else float(text)  # infinite: whoever wants a number refuses it
+        return (
+            int(text) if len(text) < 1000 else float(text)
+        )  # infinite: whoever wants a number refuses it
     if _FLOAT.fullmatch(text) and not _LEADING_ZEROS.fullmatch(text):
         return float(text)
     if _SPECIAL.fullmatch(text):
@@ -171,7 +189,12 @@ def parse_yaml(text: str, source: str) -> RecipeLayer:
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         return RecipeLayer()
     if not isinstance(node, yaml.MappingNode):
-        raise _fault("a recipe is a mapping of sections", source, node, "lines such as `finetune:` with options indented below")
+        raise _fault(
+            "a recipe is a mapping of sections",
+            source,
+            node,
+            "lines such as `finetune:` with options indented below",
+        )
     origins: dict[KeyPath, str] = {}
     return RecipeLayer(_construct(node, source, (), origins), origins)
 
@@ -179,7 +202,9 @@ def parse_yaml(text: str, source: str) -> RecipeLayer:
 def parse_value(text: str, source: str) -> Any:
     """One value as a recipe would read it (for `--set key=value`)."""
     node = _compose(text, source)
-    if text.strip() and (node is None or (isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"))):
+    if text.strip() and (
+        node is None or (isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"))
+    ):
         return text  # a comment, or the head of a block without lines
     return None if node is None else _construct(node, source, (), {})
 
@@ -199,7 +224,10 @@ def _compose(text: str, source: str) -> yaml.Node | None:
         line = f"{source}:{mark.line + 1}" if mark else source
         problem = getattr(error, "problem", None) or first_line(error)
         raise RecipeError(
-            f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="correct the line, or the one above it"
+            f"this is not valid YAML: {problem}",
+            where=line,
+            expected="one YAML document",
+            todo="correct the line, or the one above it",
         ) from error
     except RecursionError as error:
         raise too_deep(source) from error
@@ -210,31 +238,48 @@ def _compose(text: str, source: str) -> yaml.Node | None:
 
 def too_deep(source: str) -> RecipeError:
     """The error for values nested, or recipes extended, too deeply."""
-    return RecipeError("this is nested too deeply", where=source, expected="a few levels", todo="write it flat")
+    return RecipeError(
+        "this is nested too deeply", where=source, expected="a few levels", todo="write it flat"
+    )
 
 
 def _construct(node: yaml.Node, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
     if len(path) > DEEPEST:
         raise too_deep(f"{source}:{node.start_mark.line + 1}")
     if isinstance(node, yaml.SequenceNode):
-        return [_construct(child, source, (*path, str(i)), {}) for i, child in enumerate(node.value)]
+        return [
+            _construct(child, source, (*path, str(i)), {}) for i, child in enumerate(node.value)
+        ]
     if isinstance(node, yaml.ScalarNode) and node.tag == _STRING_TAG:
         return read_scalar(node.value) if node.style is None else node.value
     if not isinstance(node, yaml.MappingNode):
-        raise _fault(f"the tag {node.tag} is not read", source, node, "plain text, numbers, true, false, null, lists and mappings")
+        raise _fault(
+            f"the tag {node.tag} is not read",
+            source,
+            node,
+            "plain text, numbers, true, false, null, lists and mappings",
+        )
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise _fault("a key is not a plain word", source, key_node, "a word before the colon")
         here = (*path, key_node.value)
         if key_node.value in values:
-            raise _fault(f"the key '{'.'.join(here)}' is given twice", source, key_node, "each key once", first=origins.get(here))
+            raise _fault(
+                f"the key '{'.'.join(here)}' is given twice",
+                source,
+                key_node,
+                "each key once",
+                first=origins.get(here),
+            )
         origins[here] = f"{source}:{key_node.start_mark.line + 1}"
         values[key_node.value] = _construct(value_node, source, here, origins)
     return values
 
 
-def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | None = None) -> RecipeError:
+def _fault(
+    what: str, source: str, node: yaml.Node, expected: str, first: str | None = None
+) -> RecipeError:
     where = f"{source}:{node.start_mark.line + 1}" + (f", first at {first}" if first else "")
     return RecipeError(what, where=where, expected=expected, todo="edit that line")
 
@@ -249,29 +294,46 @@ def shipped_recipes() -> dict[str, Path]:
     package = Path(plant_cli.__file__).parent
     for folder in (package / "runs" / "shipped", package.parent / "recipes"):
         if folder.is_dir():
-            return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob(f"*{SUFFIX}"))}
+            return {
+                path.relative_to(folder).with_suffix("").as_posix(): path
+                for path in sorted(folder.rglob(f"*{SUFFIX}"))
+            }
     return {}
 
 
 def find_recipe(name: str, folder: Path | None = None) -> Path:
     """The file of a recipe by path (relative to `folder`, else to the working directory) or by shipped name."""
-    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, leaves the name of a user who is not there
+    path = Path(
+        os.path.expanduser(name)
+    )  # unlike Path.expanduser, leaves the name of a user who is not there
     path = folder / path if folder is not None else path
     if os.path.isfile(path):  # unlike Path.is_file, false too for a name that is too long to be one
         return path
     shipped = shipped_recipes()
     if name in shipped:
         return shipped[name]
-    expected, todo = f"a YAML file, or a shipped recipe; {near_names(name, shipped)}", "`plant recipe list` shows the shipped recipes"
-    raise RecipeError(f"there is no recipe '{name:.200}'", where=f"{path!s:.500}", expected=expected, todo=todo)
+    expected, todo = (
+        f"a YAML file, or a shipped recipe; {near_names(name, shipped)}",
+        "`plant recipe list` shows the shipped recipes",
+    )
+    raise RecipeError(
+        f"there is no recipe '{name:.200}'", where=f"{path!s:.500}", expected=expected, todo=todo
+    )
 
 
 def load_recipe(name: str) -> RecipeLayer:
     """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
     relative to the working directory.
     """
-    layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
-    return replace(layer.only(layer.values.keys() - RECIPE_HEADINGS), summary=str(layer.values.get("summary") or ""))
+    layer = (
+        _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, [])
+        if name == "-"
+        else _load(find_recipe(name), [])
+    )
+    return replace(
+        layer.only(layer.values.keys() - RECIPE_HEADINGS),
+        summary=str(layer.values.get("summary") or ""),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -284,20 +346,37 @@ def _load(path: Path, chain: list[Path]) -> RecipeLayer:
     resolved = path.resolve()
     if resolved in chain:
         loop = " extends ".join(str(p) for p in [*chain, resolved])
-        raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+        raise RecipeError(
+            "a recipe extends itself",
+            where=loop,
+            expected="a chain that ends",
+            todo="remove one `extends:` line",
+        )
     if len(chain) >= LONGEST_CHAIN:
-        raise too_deep(f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other")
+        raise too_deep(
+            f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other"
+        )
     return _extend(_read(path), path.parent, [*chain, resolved])
 
 
 def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> RecipeLayer:
-    named = {k: ({} if v is None and k not in RECIPE_HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
+    named = {
+        k: ({} if v is None and k not in RECIPE_HEADINGS else v) for k, v in layer.values.items()
+    }  # `mig:` alone is a section
     layer, base = RecipeLayer(named, layer.origins), named.get("extends")
     if base is None:
         return layer
     if not isinstance(base, str):
-        expected, todo = "one recipe: a path relative to this file, or a shipped name", "write `extends: name`"
-        raise RecipeError(f"`extends` is {base!r}", where=layer.nearest(("extends",)), expected=expected, todo=todo)
+        expected, todo = (
+            "one recipe: a path relative to this file, or a shipped name",
+            "write `extends: name`",
+        )
+        raise RecipeError(
+            f"`extends` is {base!r}",
+            where=layer.nearest(("extends",)),
+            expected=expected,
+            todo=todo,
+        )
     return merge_layers(_load(find_recipe(base, folder), chain), layer)
 
 
@@ -306,7 +385,10 @@ def _read(path: Path) -> RecipeLayer:
         return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(
-            f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
+            f"the recipe cannot be read: {error}",
+            where=str(path),
+            expected="a UTF-8 text file",
+            todo="check its rights and encoding",
         ) from error
 
 
@@ -329,7 +411,11 @@ def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -
     """
     values = parse_sets(sets)
     options = [path for path in values.origins if len(path) > 2 and path[-1] != "name"]
-    return merge_layers(values, flag_layer(flags), *(nest(path, values.find(path), values.origins[path]) for path in options))
+    return merge_layers(
+        values,
+        flag_layer(flags),
+        *(nest(path, values.find(path), values.origins[path]) for path in options),
+    )
 
 
 def _parse_set(text: str, flag: str) -> RecipeLayer:
@@ -337,7 +423,12 @@ def _parse_set(text: str, flag: str) -> RecipeLayer:
     path, origin = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
     if not equals or len(path) < 2 or not all(path):
         form = "section.key=value" if flag == "--set" else "name.key=value"
-        raise RecipeError(f"'{origin}' sets nothing", where=origin, expected=form, todo=f"write it like {flag} name.key=3")
+        raise RecipeError(
+            f"'{origin}' sets nothing",
+            where=origin,
+            expected=form,
+            todo=f"write it like {flag} name.key=3",
+        )
     if len(path) > DEEPEST:
         raise too_deep(f"{flag} {text[:60]}…")
     return nest(path, parse_value(value, origin), origin)
@@ -349,20 +440,38 @@ def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
     The shared sections are those of the latest untagged step; a step with other values has them in its section.
     """
     shared: dict[str, dict[str, Any]] = {}
-    for _, step in sorted(steps.items(), key=lambda item: item[0] == item[1].stage):  # tagged variants first: the main line wins
+    for _, step in sorted(
+        steps.items(), key=lambda item: item[0] == item[1].stage
+    ):  # tagged variants first: the main line wins
         shared.update(step.sections)
-    values: dict[str, Any] = {"summary": summary, **{name: dict(shared[name]) for name in sorted(shared)}}
+    values: dict[str, Any] = {
+        "summary": summary,
+        **{name: dict(shared[name]) for name in sorted(shared)},
+    }
     for section, step in steps.items():
         main = steps.get(step.stage, step)
-        inherited = shared if main is step else {**shared, **main.sections}  # a tagged section inherits the overrides too
-        different = {name: dict(part) for name, part in step.sections.items() if part != inherited[name]}
-        options = step.options if main is step else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
+        inherited = (
+            shared if main is step else {**shared, **main.sections}
+        )  # a tagged section inherits the overrides too
+        different = {
+            name: dict(part) for name, part in step.sections.items() if part != inherited[name]
+        }
+        options = (
+            step.options
+            if main is step
+            else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
+        )
         values[section] = {**options, **different}
     return dump_yaml(values)
 
 
 def _undo(inherited: Any, value: Any) -> Any:
     """A value to be merged with an inherited one so that it is what comes out: keys of a mapping that it lacks are null."""
-    if not (isinstance(inherited, dict) and isinstance(value, dict)) or "name" in value:  # a component is written out in full
+    if (
+        not (isinstance(inherited, dict) and isinstance(value, dict)) or "name" in value
+    ):  # a component is written out in full
         return value
-    return {**dict.fromkeys(inherited.keys() - value.keys()), **{key: _undo(inherited.get(key), one) for key, one in value.items()}}
+    return {
+        **dict.fromkeys(inherited.keys() - value.keys()),
+        **{key: _undo(inherited.get(key), one) for key, one in value.items()},
+    }

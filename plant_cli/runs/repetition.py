@@ -25,7 +25,9 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
     return (match["tag"], int(match["seed"])) if match else (tag, None)
 
 
-def find_input_tag(stages: Container[str], stage: str, tag: str | None, reader: str | None) -> str | None:
+def find_input_tag(
+    stages: Container[str], stage: str, tag: str | None, reader: str | None
+) -> str | None:
     """The tag of the input for a stage with the tag `reader`: that of the same seed if a run, or names of steps, have it, else `tag`.
 
     A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
@@ -37,7 +39,9 @@ def find_input_tag(stages: Container[str], stage: str, tag: str | None, reader: 
     return seeded if join_tag(stage, seeded) in stages else tag
 
 
-def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
+def repeat(
+    recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components
+) -> RecipeLayer:
     """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
 
     Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its systems. `recipe` is merged with the
@@ -48,27 +52,49 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
     origin = f"--seeds {count}"
     copies = [
         merge_layers(
-            _write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))), nest((copy, "machine", "seed"), seed, origin)
+            _write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))),
+            nest((copy, "machine", "seed"), seed, origin),
         )
         for seed in range(first + 1, first + count)
         for step in repeated
     ]
     over = f"seeds{count}"
-    compared = [step for step in steps if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})]
-    ends = [merge_layers(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
+    compared = [
+        step
+        for step in steps
+        if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})
+    ]
+    ends = [
+        merge_layers(
+            _write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)
+        )
+        for step in compared
+    ]
     if not any(step.spec.compares for step in steps):
         comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
-        ends = [_compare_all(repeated, join_tag(name, over), count, origin) for name in comparisons[:1]]
+        ends = [
+            _compare_all(repeated, join_tag(name, over), count, origin) for name in comparisons[:1]
+        ]
     kept = [_write(step, step.name) for step in steps if step not in compared]
     names = {step.name for step in steps}
-    return merge_layers(recipe.only(SHARED_SECTIONS), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
+    return merge_layers(
+        recipe.only(SHARED_SECTIONS),
+        *kept,
+        *(copy for copy in copies if not copy.values.keys() & names),
+        *ends,
+    )
 
 
 def _first_seed(repeated: Sequence[Step]) -> int:
     seeds = {step.name: step.machine.seed for step in repeated}
     if not seeds:
         expected, todo = "stages that train, such as `finetune`", "leave --seeds out"
-        raise RecipeError("nothing in the recipe depends on the seed", where="--seeds", expected=expected, todo=todo)
+        raise RecipeError(
+            "nothing in the recipe depends on the seed",
+            where="--seeds",
+            expected=expected,
+            todo=todo,
+        )
     if len(set(seeds.values())) > 1:
         raise RecipeError(
             "the stages of the recipe have different seeds",
@@ -81,12 +107,22 @@ def _first_seed(repeated: Sequence[Step]) -> int:
 
 def _write(step: Step, section: str) -> RecipeLayer:
     """A section with all explicit values of a step, so that it inherits nothing else."""
-    shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
-    return merge_layers(nest((section,), {}, step.layer.nearest((STAGE_OPTIONS,))), step.layer.moved((STAGE_OPTIONS,), section), *shared)
+    shared = (
+        step.layer.moved((name,), section, name)
+        for name in SHARED_SECTIONS
+        if name not in step.spec.options.model_fields
+    )
+    return merge_layers(
+        nest((section,), {}, step.layer.nearest((STAGE_OPTIONS,))),
+        step.layer.moved((STAGE_OPTIONS,), section),
+        *shared,
+    )
 
 
 def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:
     systems = [step.name for step in repeated if step.spec.system == "trains"]
     if not systems:
         return RecipeLayer()
-    return merge_layers(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))
+    return merge_layers(
+        nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin)
+    )

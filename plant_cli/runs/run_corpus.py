@@ -46,7 +46,9 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             if lost
             else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
             where=str(run.recipe_path),
-            expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
+            expected="the file as `plant` wrote it"
+            if lost
+            else "the corpus, until the first stage has finished",
             todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
             + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / SPLITS_FILE})",
         )
@@ -79,11 +81,25 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
 def _load_again(context: RunContext, run: Run) -> Dataset:
     """The corpus of the run, from where it was; `ArtefactError` where it is no longer there."""
     path, edits = context.data.path, context.data.label_edits
-    if edits is not None and not Path(edits).exists() and (beside_it := run.path / Path(edits).name).exists():  # the run has moved
-        return load_dataset(context, context.data.model_copy(update={"label_edits": str(beside_it)}), again=True)
-    if path is None or Path(path).exists() or path != CorpusRecord.read(run.corpus_path).source.get("path"):
+    if (
+        edits is not None
+        and not Path(edits).exists()
+        and (beside_it := run.path / Path(edits).name).exists()
+    ):  # the run has moved
+        return load_dataset(
+            context, context.data.model_copy(update={"label_edits": str(beside_it)}), again=True
+        )
+    if (
+        path is None
+        or Path(path).exists()
+        or path != CorpusRecord.read(run.corpus_path).source.get("path")
+    ):
         return load_dataset(context, context.data, again=True)
-    beside = [place / Path(path).name for place in (Path.cwd(), run.path.absolute().parent) if (place / Path(path).name).exists()]
+    beside = [
+        place / Path(path).name
+        for place in (Path.cwd(), run.path.absolute().parent)
+        if (place / Path(path).name).exists()
+    ]
     place = shlex.quote(str(beside[0])) if beside else "NEW_PLACE"
     raise ArtefactError(
         "the corpus that this run was made from is no longer where it was",
@@ -108,7 +124,14 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
     return corpus
 
 
-COLUMNS = ("text_column", "labels_column", "id_column", "split_column", "label_separator", "encoding")
+COLUMNS = (
+    "text_column",
+    "labels_column",
+    "id_column",
+    "split_column",
+    "label_separator",
+    "encoding",
+)
 """Options that say how a table is read, not what is taken of it: a later export may have other names."""
 NEXT_CORPUS, FORMER_CORPUS, FORMER_LABELS = ".corpus.next", ".corpus.previous", ".former-labels"
 
@@ -124,14 +147,20 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
         DataError: most of its documents are gone.
     """
     former, coming = run.path / FORMER_CORPUS, run.path / NEXT_CORPUS
-    if former.exists() and not (run.corpus_path.exists() and CorpusRecord.read(run.corpus_path).data_hash == run.header.data_hash):
+    if former.exists() and not (
+        run.corpus_path.exists()
+        and CorpusRecord.read(run.corpus_path).data_hash == run.header.data_hash
+    ):
         remove(run.corpus_path)  # the process was killed before the new corpus counted
         former.rename(run.corpus_path)
     remove(former)
     remove(coming)
     named = (context.data.path, *filter(None, [context.data.label_edits]))
     sources = run.header.sources
-    same = all(path is not None and Path(path).is_file() and str(Path(path).absolute()) in sources for path in named) and all(
+    same = all(
+        path is not None and Path(path).is_file() and str(Path(path).absolute()) in sources
+        for path in named
+    ) and all(
         Path(path).is_file() and hash_file(Path(path)) == known for path, known in sources.items()
     )
     if run.header.data_hash is None or same:
@@ -144,17 +173,24 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
             todo="leave --continue out, or start another run with --run DIR",
         )
     _refuse_other_options(
-        context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run, may_differ=(*COLUMNS, "label_edits")
+        context.data,
+        open_corpus(run.corpus_path, partial(_load_again, context, run)),
+        run,
+        may_differ=(*COLUMNS, "label_edits"),
     )
     dataset = load_dataset(context, context.data)
     sources = hash_files(dataset)
     if sorted(sources.values()) == sorted(run.header.sources.values()):
         return None
     with checking(partial(_stop, context)):
-        grown = prepare(dataset, context.data, coming, context.reporter, EarlierReading.of(run.corpus_path))
+        grown = prepare(
+            dataset, context.data, coming, context.reporter, EarlierReading.of(run.corpus_path)
+        )
     for folder in [folder for folder in run.stages() if not folder.is_done()]:
         folder.put_aside()
-        context.reporter.note(f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'")
+        context.reporter.note(
+            f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'"
+        )
     kept = run.path / FORMER_LABELS / f"{run.header.label_hash}.parquet"
     kept.parent.mkdir(exist_ok=True)
     shutil.copyfile(run.corpus_path / LABELS_FILE, kept)
@@ -169,7 +205,11 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
 def read_former_labels(run: Path, label_hash: str) -> list[str] | None:
     """The labels of a run by the hash of their order, which the corpus may have had before it grew; None if nobody knows them."""
     for path in (run / "corpus" / LABELS_FILE, run / FORMER_LABELS / f"{label_hash}.parquet"):
-        found = pl.read_parquet(path.absolute(), columns=["label"], glob=False)["label"].to_list() if path.exists() else []
+        found = (
+            pl.read_parquet(path.absolute(), columns=["label"], glob=False)["label"].to_list()
+            if path.exists()
+            else []
+        )
         if hash_strings(found) == label_hash:
             return found
     return None
@@ -189,7 +229,9 @@ def _drop_spent(cache: Path) -> None:
 
 def hash_files(dataset: Dataset) -> dict[str, str]:
     """SHA-256 of each file that a dataset was read from, by absolute path."""
-    return {str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()}
+    return {
+        str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()
+    }
 
 
 def _stop(context: RunContext) -> None:
@@ -197,14 +239,24 @@ def _stop(context: RunContext) -> None:
         raise stopped("while the corpus was read", str(context.folder), "the whole corpus read")
 
 
-def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run, may_differ: Collection[str] = ()) -> None:
+def _refuse_other_options(
+    data: DataSection, corpus: StoredCorpus, run: Run, may_differ: Collection[str] = ()
+) -> None:
     now = data.model_dump(mode="json")
     for key, before in corpus.record.source.items():
         if key in ("path", "dataset", "rejects", *may_differ) or now.get(key) == before:
             continue
-        if key in ("vocabulary", "titles", "evidence", "label_edits") and now.get(key) is not None and _is_source(now[key], run):
+        if (
+            key in ("vocabulary", "titles", "evidence", "label_edits")
+            and now.get(key) is not None
+            and _is_source(now[key], run)
+        ):
             continue
-        again = "leave the option out" if before is None else f"give it again: --set data.{key}={shlex.quote(json.dumps(before))}"
+        again = (
+            "leave the option out"
+            if before is None
+            else f"give it again: --set data.{key}={shlex.quote(json.dumps(before))}"
+        )
         raise ArtefactError(
             f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
             where=f"{corpus.folder}, data.{key}",
@@ -217,7 +269,9 @@ def find_own_share(data: DataSection, run: Run) -> tuple[DataSection, float]:
     """The section `data` of the run's corpus, for a stage that asks for fewer training documents, and the share of them that it takes."""
     record = CorpusRecord.read(run.corpus_path)
     share = record.find_part(data.train_share)
-    return data if share == 1 else data.model_copy(update={"train_share": record.source.get("train_share", 1.0)}), share
+    return data if share == 1 else data.model_copy(
+        update={"train_share": record.source.get("train_share", 1.0)}
+    ), share
 
 
 def _is_source(path: str, run: Run) -> bool:
@@ -240,9 +294,19 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
     if before is None and not run.header.sources:  # else the model was passed on without its corpus
         dataset = source.get("dataset") or {}
         if not Path(named).exists():
-            load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # explains what is missing
-        what, todo = f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'", NEW_RUN
-        raise ArtefactError(what, where=str(run.corpus_path / SPLITS_FILE), expected="a separate run folder for each corpus", todo=todo)
+            load_dataset(
+                context, context.data.model_copy(update={"dataset": Choice(name=ANY)})
+            )  # explains what is missing
+        what, todo = (
+            f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'",
+            NEW_RUN,
+        )
+        raise ArtefactError(
+            what,
+            where=str(run.corpus_path / SPLITS_FILE),
+            expected="a separate run folder for each corpus",
+            todo=todo,
+        )
     corpus = context.open_corpus()
     if all(_is_source(str(file), run) for file in corpus.dataset.files):
         return

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import DecoderSpec, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
+from plant_cli.api import (
+    DecoderSpec,
+    Interrupted,
+    PlantError,
+    RecipeError,
+    Request,
+    Result,
+    StageSpec,
+    StepResult,
+)
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
@@ -16,12 +25,27 @@ from plant_cli.runs.attempt import attempt, perform
 from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.machine import find_shortage
-from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_command, read_run_recipe, write_recipe
+from plant_cli.runs.recipes import (
+    RecipeLayer,
+    load_recipe,
+    merge_layers,
+    parse_command,
+    read_run_recipe,
+    write_recipe,
+)
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
 from plant_cli.runs.side_by_side import Workers, find_late, open_workers, run_side_by_side
 from plant_cli.runs.stage_context import RunContext
-from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, require_titles, resolve_step, resolve_steps
+from plant_cli.runs.steps import (
+    Consent,
+    Step,
+    check_sections,
+    find_choices,
+    require_titles,
+    resolve_step,
+    resolve_steps,
+)
 
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
@@ -70,7 +94,9 @@ class RequestRunner:
         over = parse_command(request.sets, request.flags)
         self._over = over.without(NAMED_CHANGES)
         recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
-        self._recipe = expand_changes(merge_layers(recipe, over.only({NAMED_CHANGES})), request.registry)
+        self._recipe = expand_changes(
+            merge_layers(recipe, over.only({NAMED_CHANGES})), request.registry
+        )
         self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
 
@@ -105,7 +131,9 @@ class RequestRunner:
             if self.request.jobs > 1:
                 late = find_late(steps)
                 with open_workers(self, run) as workers:
-                    yield from run_side_by_side(workers, self, [step for step in steps if step not in late], run_below)
+                    yield from run_side_by_side(
+                        workers, self, [step for step in steps if step not in late], run_below
+                    )
                 steps = late
             for step in steps:
                 self.require_going_on(step.name)
@@ -133,7 +161,9 @@ class RequestRunner:
         steps = resolve_steps(self._recipe, self._over, self.request.registry)
         if self.request.seeds == 1:
             return steps
-        recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
+        recipe = repeat(
+            merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry
+        )
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
 
     def _check_networks(self, steps: Sequence[Step], run: Run) -> None:
@@ -152,20 +182,40 @@ class RequestRunner:
         """`Interrupted` if the user asked to stop before this step began."""
         if self.interruption.requested:
             expected, todo = "every step of the recipe", "run it again with --resume"
-            raise Interrupted(f"stopped before '{name}'", where=str(self.request.run_path), expected=expected, todo=todo)
+            raise Interrupted(
+                f"stopped before '{name}'",
+                where=str(self.request.run_path),
+                expected=expected,
+                todo=todo,
+            )
 
-    def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
+    def resolve(
+        self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Step:
         """The step of the request: shared sections of earlier stages < recipe < options of the resumed stage < `--set` < flags."""
         spec = self.request.registry.find(StageSpec, name)
         flags = dict(self.request.flags if flags is None else flags)
         if tag is not None and name in flags:
-            flags[join_tag(name, tag)] = flags.pop(name)  # a flag must win over the tagged section of the recipe
-        early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
-        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags).without(NAMED_CHANGES),)
+            flags[join_tag(name, tag)] = flags.pop(
+                name
+            )  # a flag must win over the tagged section of the recipe
+        early = (
+            read_run_recipe(self.request.run_path).only(SHARED_SECTIONS)
+            if spec.needs_run
+            else RecipeLayer()
+        )
+        late: tuple[RecipeLayer, ...] = (
+            parse_command(self.request.sets, flags).without(NAMED_CHANGES),
+        )
         for stage, option in spec.reads.items():
             given = merge_layers(self._recipe, *late)
-            own = self._recorded(stage, given.find((join_tag(name, tag), option)) or given.find((name, option))).only(("model",))
-            early = merge_layers(early.only([section for section in SHARED_SECTIONS if section not in own.values]), own)
+            own = self._recorded(
+                stage, given.find((join_tag(name, tag), option)) or given.find((name, option))
+            ).only(("model",))
+            early = merge_layers(
+                early.only([section for section in SHARED_SECTIONS if section not in own.values]),
+                own,
+            )
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layers = [early, self._recipe, *late]
@@ -174,7 +224,11 @@ class RequestRunner:
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
         """Run a stage unless the run has a finished one with these options whose inputs are still the same."""
-        shared = {section: values for section, values in self.request.flags.items() if section in SHARED_SECTIONS}
+        shared = {
+            section: values
+            for section, values in self.request.flags.items()
+            if section in SHARED_SECTIONS
+        }
         step = self.resolve(name, tag, {**shared, name: options} if options else shared)
         with self._hold(step.name) as run:
             if must_run(self.request, step, run.stage(name, tag), run):
@@ -189,7 +243,9 @@ class RequestRunner:
             return RecipeLayer()
         values = {join_tag(name, tag): record.options, **record.sections}
         origin = str(folder.path / STAGE_FILE)
-        return RecipeLayer(values, {(section, key): origin for section, part in values.items() for key in part})
+        return RecipeLayer(
+            values, {(section, key): origin for section, part in values.items() for key in part}
+        )
 
     @contextmanager
     def _hold(self, purpose: str) -> Iterator[Run]:
@@ -223,7 +279,13 @@ class RequestRunner:
             error.where = error.where or str(self.request.run_path)
             raise
         except Exception as error:
-            shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes, options=step.values)
+            shortage = find_shortage(
+                error,
+                self.request.run_path,
+                "nothing that was done is lost",
+                resumes=resumes,
+                options=step.values,
+            )
             if shortage is not None:
                 raise shortage from error
             raise
@@ -231,7 +293,9 @@ class RequestRunner:
     def _require_consent(self, step: Step) -> None:
         """Refuse, before anything is written, components that need a consent which the user did not give."""
         sections = [getattr(step, name) for name in step.spec.sections]
-        for _, kind, chosen in (choice for options in (step.options, *sections) for choice in find_choices(options)):
+        for _, kind, chosen in (
+            choice for options in (step.options, *sections) for choice in find_choices(options)
+        ):
             spec, options = self.request.registry.resolve(kind, chosen)
             self.consent.require(spec, chosen, options, self.request.run_path)
 
@@ -240,7 +304,9 @@ class RequestRunner:
         with self._explained(step, resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
-            if (self.request.grow or context.data.path is not None) and run.header.data_hash is not None:
+            if (
+                self.request.grow or context.data.path is not None
+            ) and run.header.data_hash is not None:
                 from plant_cli.runs.run_corpus import grow_corpus, refuse_other_corpus
 
                 grows = self.request.grow and "data" in step.spec.sections
@@ -249,9 +315,13 @@ class RequestRunner:
                 refuse_other_corpus(context, run)
 
             start, before = decide_start(self.request, step, folder, run, may_skip=may_skip)
-            if before is not None and before.status == "running":  # this command holds the lock, so nobody is at work there
+            if (
+                before is not None and before.status == "running"
+            ):  # this command holds the lock, so nobody is at work there
                 said = "its process was killed, or a plugin ended it"
-                self.request.reporter.note(f"the last attempt at '{step.name}' ended without a word: {said}")
+                self.request.reporter.note(
+                    f"the last attempt at '{step.name}' ended without a word: {said}"
+                )
             if start == "skip" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, skipped")
                 return _report(step, Result(summary=before.summary), None)
@@ -263,4 +333,10 @@ class RequestRunner:
 def _report(step: Step, result: Result, started: float | None) -> StepResult:
     """The result of a step; `started` is the clock when it began, None if it was skipped."""
     seconds = 0.0 if started is None else time.perf_counter() - started
-    return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)
+    return StepResult(
+        name=step.name,
+        writes=step.spec.writes,
+        result=result,
+        unchanged=started is None,
+        seconds=seconds,
+    )

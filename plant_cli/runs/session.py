@@ -25,9 +25,16 @@ class Interruption:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
-        if threading.current_thread() is threading.main_thread():  # other threads cannot set handlers
-            hangup = [] if signal.getsignal(HANGUP) is signal.SIG_IGN else [HANGUP]  # under `nohup` it stays ignored
-            self._before = {number: signal.signal(number, self._catch) for number in (signal.SIGINT, signal.SIGTERM, *hangup)}
+        if (
+            threading.current_thread() is threading.main_thread()
+        ):  # other threads cannot set handlers
+            hangup = (
+                [] if signal.getsignal(HANGUP) is signal.SIG_IGN else [HANGUP]
+            )  # under `nohup` it stays ignored
+            self._before = {
+                number: signal.signal(number, self._catch)
+                for number in (signal.SIGINT, signal.SIGTERM, *hangup)
+            }
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,11 +49,17 @@ class Interruption:
             raise KeyboardInterrupt
         self.requested = True
         around = getattr(self._before.get(number), "__self__", None)
-        if isinstance(around, Interruption):  # the command that runs several stages has to stop, too
+        if isinstance(
+            around, Interruption
+        ):  # the command that runs several stages has to stop, too
             around._catch(number, frame)
             return
-        with suppress(OSError, RuntimeError):  # the terminal may be gone, or in the middle of another line
-            self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
+        with suppress(
+            OSError, RuntimeError
+        ):  # the terminal may be gone, or in the middle of another line
+            self._tell(
+                "Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once"
+            )
 
 
 def never() -> bool:
@@ -56,7 +69,12 @@ def never() -> bool:
 
 def stopped(what: str, where: str, expected: str) -> Interrupted:
     """The error of work that the user stopped and that goes on with `--resume`."""
-    return Interrupted(f"stopped {what}", where=where, expected=expected, todo="run the same command again with --resume")
+    return Interrupted(
+        f"stopped {what}",
+        where=where,
+        expected=expected,
+        todo="run the same command again with --resume",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +85,9 @@ class Session:
     run_path: Path  # the run folder, which holds what stages share
     folder: Path  # the folder of the stage
     resume: bool = False  # whether to continue from the last checkpoint in that folder
-    should_stop: Callable[[], bool] = never  # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
+    should_stop: Callable[[], bool] = (
+        never  # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
+    )
 
     deadline: float | None = None  # of `Request`
 
@@ -82,6 +102,18 @@ class Session:
 
 def open_session(context: StageContext) -> Session:
     """The session of a stage."""
-    reporter, run, folder, resume = context.reporter, context.run_path, context.folder, context.resume
+    reporter, run, folder, resume = (
+        context.reporter,
+        context.run_path,
+        context.folder,
+        context.resume,
+    )
     stop, deadline = lambda: context.stopping, context.request.deadline
-    return Session(reporter=reporter, run_path=run, folder=folder, resume=resume, should_stop=stop, deadline=deadline)
+    return Session(
+        reporter=reporter,
+        run_path=run,
+        folder=folder,
+        resume=resume,
+        should_stop=stop,
+        deadline=deadline,
+    )

@@ -51,7 +51,9 @@ class Workers:
         most = self._runner.request.jobs if self._has_corpus else 1
         return 0 if self._runner.interruption.requested else max(0, most - len(self._running))
 
-    def begin(self, name: str, work: Callable[..., StepResult], request: Request, *arguments: str | None) -> None:
+    def begin(
+        self, name: str, work: Callable[..., StepResult], request: Request, *arguments: str | None
+    ) -> None:
         """Begin a step by the function that does it, with its request; a process of its own tells nothing of it."""
         if request.jobs > 1:
             self._runner.request.reporter.note(f"{name}: start")
@@ -82,7 +84,11 @@ class Workers:
         if self._runner.request.jobs == 1:
             return
         reporter, record = self._runner.request.reporter, self._run.folder(name).record()
-        reporter.note(f"{name}: unchanged, skipped" if result.unchanged else f"{name}: done in {result.seconds:.0f} s")
+        reporter.note(
+            f"{name}: unchanged, skipped"
+            if result.unchanged
+            else f"{name}: done in {result.seconds:.0f} s"
+        )
         for warning in [] if record is None or result.unchanged else record.warnings:
             reporter.warn(f"{name}: {warning}")
 
@@ -107,7 +113,9 @@ def _do_now(work: Callable[..., StepResult], *arguments: Any) -> Future[StepResu
     return done
 
 
-def run_side_by_side(workers: Workers, runner: RequestRunner, steps: Sequence[Step], work: Work) -> list[StepResult]:
+def run_side_by_side(
+    workers: Workers, runner: RequestRunner, steps: Sequence[Step], work: Work
+) -> list[StepResult]:
     """Run steps that write, each after all that it reads; their results in the same order.
 
     `work` runs the step of a name. After a failure, or once the user asked to stop, no further step begins; those at work end, or stop
@@ -120,15 +128,23 @@ def run_side_by_side(workers: Workers, runner: RequestRunner, steps: Sequence[St
     waiting, outcomes = list(steps), dict[str, StepResult | BaseException]()
     failure: BaseException | None = None
     with runner.request.reporter.progress("steps", len(steps), "steps") as task:
-        while workers.at_work or (waiting and failure is None and not runner.interruption.requested):
+        while workers.at_work or (
+            waiting and failure is None and not runner.interruption.requested
+        ):
             unfinished = {*(step.name for step in waiting), *workers.at_work}
-            ready = [step for step in waiting if not find_awaited(step, steps) & unfinished] if failure is None else []
+            ready = (
+                [step for step in waiting if not find_awaited(step, steps) & unfinished]
+                if failure is None
+                else []
+            )
             for step in ready[: workers.room]:
                 waiting.remove(step)
                 workers.begin(step.name, work, runner.request, step.name)
             ended = dict(workers.wait())
             outcomes |= ended
-            failure = failure or next((outcome for outcome in ended.values() if isinstance(outcome, BaseException)), None)
+            failure = failure or next(
+                (outcome for outcome in ended.values() if isinstance(outcome, BaseException)), None
+            )
             task.advance(len(ended))
     if failure is not None:
         raise failure
@@ -142,7 +158,11 @@ def find_late(steps: Iterable[Step]) -> list[Step]:
     """Actions, comparisons of several systems, and what reads them: they run after all others, in turn."""
     late: list[Step] = []
     for step in steps:
-        if not step.spec.writes or step.spec.compares or any(step.spec.name in other.spec.feeds for other in late):
+        if (
+            not step.spec.writes
+            or step.spec.compares
+            or any(step.spec.name in other.spec.feeds for other in late)
+        ):
             late.append(step)
     return late
 
@@ -150,16 +170,30 @@ def find_late(steps: Iterable[Step]) -> list[Step]:
 def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
     """Names of the steps that have to end before this one begins: for each stage that it reads, the one of its tag and seed."""
     names, awaited = {other.name for other in steps}, set()
-    for stage in {other.spec.name for other in steps if step.spec.name in other.spec.feeds or other.spec.name in step.spec.reads}:
-        given = step.values.get(step.spec.reads[stage]) if stage in step.spec.reads else split_seed(step.tag)[0]
-        found = [join_tag(stage, find_input_tag(names, stage, tag, step.tag)) for tag in (given, None) if step.options.reads_stage(stage)]
+    for stage in {
+        other.spec.name
+        for other in steps
+        if step.spec.name in other.spec.feeds or other.spec.name in step.spec.reads
+    }:
+        given = (
+            step.values.get(step.spec.reads[stage])
+            if stage in step.spec.reads
+            else split_seed(step.tag)[0]
+        )
+        found = [
+            join_tag(stage, find_input_tag(names, stage, tag, step.tag))
+            for tag in (given, None)
+            if step.options.reads_stage(stage)
+        ]
         awaited |= {*[name for name in found if name in names][:1]}
     return awaited
 
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+    )
     try:
         yield pool
     finally:

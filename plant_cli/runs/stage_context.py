@@ -9,7 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ArtefactError, Choice, Corpus, DatasetSpec, Options, Reporter, Task, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    Corpus,
+    DatasetSpec,
+    Options,
+    Reporter,
+    Task,
+    UsageError,
+)
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.api.functions import Named
@@ -25,7 +34,9 @@ if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
     from plant_cli.runs.runner import RequestRunner
 
-OWN_SHARE = Named("plant_cli.runs.run_corpus:find_own_share")  # with polars, which many actions do without
+OWN_SHARE = Named(
+    "plant_cli.runs.run_corpus:find_own_share"
+)  # with polars, which many actions do without
 TAKE_PART = Named("plant_cli.data.training_part:take_part")
 
 
@@ -52,7 +63,15 @@ class RecordingReporter:
 class RunContext:
     """A `StageContext` over a run folder."""
 
-    def __init__(self, runner: RequestRunner, step: Step, run: Run | None, folder: Path, *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        runner: RequestRunner,
+        step: Step,
+        run: Run | None,
+        folder: Path,
+        *,
+        resume: bool = False,
+    ) -> None:
         self.request = runner.request
         self.runner = runner
         self.run_path = runner.request.run_path
@@ -62,8 +81,16 @@ class RunContext:
         self.force = runner.request.force
         self.recorder = RecordingReporter(runner.request.reporter)
         self.reporter: Reporter = self.recorder
-        self.data, self._share = runner.consent.keep_named(step.data), 1.0  # of the run's training documents
-        if run is not None and run.header.data_hash is not None and step.spec.learns and step.data.train_share < 1:
+        self.data, self._share = (
+            runner.consent.keep_named(step.data),
+            1.0,
+        )  # of the run's training documents
+        if (
+            run is not None
+            and run.header.data_hash is not None
+            and step.spec.learns
+            and step.data.train_share < 1
+        ):
             self.data, self._share = OWN_SHARE(self.data, run)
         self.model = step.model
         self.machine = step.machine
@@ -90,7 +117,11 @@ class RunContext:
         return self.request.registry.specs(kind)
 
     def corpus(self) -> Corpus:
-        corpus: Corpus = self.open_corpus() if self._share == 1 else TAKE_PART(self.open_corpus(), self._share, self.data)
+        corpus: Corpus = (
+            self.open_corpus()
+            if self._share == 1
+            else TAKE_PART(self.open_corpus(), self._share, self.data)
+        )
         return corpus
 
     def open_corpus(self) -> StoredCorpus:
@@ -98,7 +129,9 @@ class RunContext:
         run = self._require_run("corpus")
         corpora, key = self.runner.corpora, self.corpus_key
         if key not in corpora:
-            from plant_cli.runs.run_corpus import open_run_corpus  # with polars, which many actions do without
+            from plant_cli.runs.run_corpus import (
+                open_run_corpus,
+            )  # with polars, which many actions do without
 
             corpora[key] = open_run_corpus(self, run, writes=self._spec.writes)
         return corpora[key]
@@ -113,9 +146,13 @@ class RunContext:
         tag = find_input_tag(run, stage, self._own_tag(tag), self.tag)
         folder = run.stage(stage, tag)
         if not self._spec.writes and (usable := folder.usable()) is not folder:
-            self.reporter.note(f"'{folder.name}' is being made anew: what it replaces is used until then")
+            self.reporter.note(
+                f"'{folder.name}' is being made anew: what it replaces is used until then"
+            )
             folder = usable
-        named = self.data.path is not None and not run.recipe_path.exists()  # no stage has finished: the corpus has to be named again
+        named = (
+            self.data.path is not None and not run.recipe_path.exists()
+        )  # no stage has finished: the corpus has to be named again
         corpus = f" {shlex.quote(str(self.data.path))}" if named else ""
         record = folder.require(todo=command_for(stage, tag, self.run_path) + corpus)
         for name, reasons in trace_stale(folder.name, run).items():
@@ -123,8 +160,13 @@ class RunContext:
             if stale is not None and name not in self._warned:
                 self._warned.add(name)
                 command = command_for(stale.stage, stale.tag, self.run_path)
-                self.reporter.warn(f"'{name}' is out of date: {'; '.join(reasons)}; `{command} --force` renews it")
-        shares = [of.get("train_share", 1.0) for of in (record.sections.get("data", {}), self._sections.get("data", {}))]
+                self.reporter.warn(
+                    f"'{name}' is out of date: {'; '.join(reasons)}; `{command} --force` renews it"
+                )
+        shares = [
+            of.get("train_share", 1.0)
+            for of in (record.sections.get("data", {}), self._sections.get("data", {}))
+        ]
         if self._spec.learns and shares[0] != shares[1]:
             raise ArtefactError(
                 f"'{folder.name}' learned from other training documents: data.train_share is {shares[0]:g} there, and {shares[1]:g} here",
@@ -170,7 +212,9 @@ class RunContext:
             raise
         self.confirm_inputs()
 
-    def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
+    def ensure(
+        self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None
+    ) -> Path:
         if self._run is not None:
             tag = find_input_tag(self._run, stage, tag, self.tag)
         self.runner.ensure(stage, tag, options or {})

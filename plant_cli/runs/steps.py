@@ -66,7 +66,9 @@ def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
                 yield field, kind, item
         by_name = component_kind(type(options), field, "keys")
         if by_name is not None:
-            yield from ((field, by_name, Choice(name=name, options=inner)) for name, inner in value.items())
+            yield from (
+                (field, by_name, Choice(name=name, options=inner)) for name, inner in value.items()
+            )
 
 
 def write_out(options: Options, components: Components | None) -> dict[str, Any]:
@@ -80,7 +82,11 @@ def write_out(options: Options, components: Components | None) -> dict[str, Any]
         several = isinstance(chosen, list | tuple)
         written = []
         for one in chosen if several else [chosen]:
-            inner = one.options if components is None else write_out(components.resolve(kind, one)[1], components)
+            inner = (
+                one.options
+                if components is None
+                else write_out(components.resolve(kind, one)[1], components)
+            )
             written.append({"name": one.name, **inner})
         values[field] = written if several else written[0]
     return values
@@ -94,26 +100,49 @@ class Consent:
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
         files = {Path(origin.rpartition(":")[0]) for origin in recipe.origins.values()}
-        folders = {folder for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents}
-        in_run = any((folder / HEADER_NAME).exists() for folder in folders)  # every file in that folder, or below, belongs to the run
+        folders = {
+            folder
+            for file in files
+            for path in (file.absolute(), file.resolve())
+            for folder in path.parents
+        }
+        in_run = any(
+            (folder / HEADER_NAME).exists() for folder in folders
+        )  # every file in that folder, or below, belongs to the run
         self._values = merge_layers(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
         """Refuse a component with an option that needs the user's consent and was set in a file of the run folder `where`."""
         for name in consent_options(type(options)):
             value = getattr(options, name)
-            if value != type(options).model_fields[name].default and not self._covers(chosen, options, name):
+            if value != type(options).model_fields[name].default and not self._covers(
+                chosen, options, name
+            ):
                 raise _unasked(spec, options, name, where)
         for name, known in hub_options(type(options)).items():
             model, revision = getattr(options, name), getattr(options, "revision", None)
-            if model is None or model in known or self._covers(chosen, options, name) or is_at_hand(model, revision):
+            if (
+                model is None
+                or model in known
+                or self._covers(chosen, options, name)
+                or is_at_hand(model, revision)
+            ):
                 continue
-            raise _not_here(spec, f"model {model}", f"{_key(spec)}.{name}={shlex.quote(model)}", where)
+            raise _not_here(
+                spec, f"model {model}", f"{_key(spec)}.{name}={shlex.quote(model)}", where
+            )
 
-    def require_corpus(self, spec: DatasetSpec, data: DataSection, options: Options, where: Path) -> None:
+    def require_corpus(
+        self, spec: DatasetSpec, data: DataSection, options: Options, where: Path
+    ) -> None:
         """Refuse a data set of a hub that only a file of the run folder `where` names, and that is not on this machine."""
         named, path = self._values.get("data", {}).get("path"), data.path
-        if spec.hub and path is not None and named is None and not is_at_hand(path, getattr(options, "revision", None), "datasets"):
+        if (
+            spec.hub
+            and path is not None
+            and named is None
+            and not is_at_hand(path, getattr(options, "revision", None), "datasets")
+        ):
             raise _not_here(spec, f"data set {path}", f"data.path={shlex.quote(path)}", where)
 
     def keep_named(self, data: DataSection) -> DataSection:
@@ -128,9 +157,13 @@ class Consent:
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
         annotation: Any = fields[name].annotation
         named = [mapping for mapping in _mappings(self._values) if name in mapping]
-        for mapping in [one for one in named if all(one[key] == known[key] for key in known.keys() & one.keys())]:
+        for mapping in [
+            one for one in named if all(one[key] == known[key] for key in known.keys() & one.keys())
+        ]:
             with suppress(ValidationError):
-                if TypeAdapter[Any](annotation).validate_python(mapping[name]) == getattr(options, name):
+                if TypeAdapter[Any](annotation).validate_python(mapping[name]) == getattr(
+                    options, name
+                ):
                     return True
         return False
 
@@ -138,13 +171,21 @@ class Consent:
 def _mappings(values: Any) -> Iterator[dict[str, Any]]:
     if isinstance(values, dict):
         yield values
-    for item in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+    for item in (
+        values.values() if isinstance(values, dict) else values if isinstance(values, list) else ()
+    ):
         yield from _mappings(item)
 
 
 def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactError:
-    kind, model, value = kind_of(type(spec)).name, getattr(options, "model", None), getattr(options, name)
-    code = f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
+    kind, model, value = (
+        kind_of(type(spec)).name,
+        getattr(options, "model", None),
+        getattr(options, name),
+    )
+    code = (
+        f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
+    )
     return ArtefactError(
         f"the run folder asks for {name} = {value!r}, which only you may switch on: {code} would run on this machine",
         where=f"{where}: {kind} '{spec.name}'" + (f", model {model}" if model else ""),
@@ -166,22 +207,36 @@ def _not_here(spec: Spec, what: str, consent: str, where: Path) -> ArtefactError
 
 def _key(spec: Spec) -> str:
     """Where recipes choose components of this kind, such as `model.backbone`."""
-    sections = [(f"{part}.{field}", section, field) for part, section in SHARED_SECTIONS.items() for field in section.model_fields]
+    sections = [
+        (f"{part}.{field}", section, field)
+        for part, section in SHARED_SECTIONS.items()
+        for field in section.model_fields
+    ]
     return next(
-        (key for key, section, field in sections if component_kind(section, field) is type(spec)), f"SECTION.{kind_of(type(spec)).name}"
+        (key for key, section, field in sections if component_kind(section, field) is type(spec)),
+        f"SECTION.{kind_of(type(spec)).name}",
     )
 
 
 def is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
     """Whether a model or a data set (`what`) is a folder here, or in the cache of Hugging Face at that revision."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or Path(home) / "hub").expanduser()
+    home = (
+        os.environ.get("HF_HOME")
+        or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    )
+    cache = Path(
+        os.environ.get("HF_HUB_CACHE")
+        or os.environ.get("HUGGINGFACE_HUB_CACHE")
+        or Path(home) / "hub"
+    ).expanduser()
     kept = cache / f"{what}--{name.replace('/', '--')}"
     versions = [path.name for path in (*kept.glob("snapshots/*"), *kept.glob("refs/*"))]
     return Path(name).is_dir() or (bool(versions) if revision is None else revision in versions)
 
 
-def explain_option_error(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:
+def explain_option_error(
+    error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str
+) -> RecipeError:
     """The first problem of a validation as a `RecipeError`; `layer` has the values under `part`, which users know as `shown`."""
     problems: list[Any] = error.errors()
     location = tuple(str(key) for key in problems[0]["loc"])
@@ -190,29 +245,67 @@ def explain_option_error(error: ValidationError, model: type[Options], layer: Re
     kind, argument = problems[0]["type"], bool(_extra(model, key).get("argument"))
     if kind == "missing":
         way = f"name it: plant {shown} {key.upper()}" if argument else f"use --set {name}=…"
-        what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
+        what, expected, todo = (
+            f"'{name}' has no value",
+            _help(model, key),
+            f"{way}; or give it in a recipe",
+        )
     elif kind == "extra_forbidden" and key in former_names(model):
         now = former_names(model)[key]
-        what, expected, todo = f"the option '{name}' is called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
+        what, expected, todo = (
+            f"the option '{name}' is called '{now}'",
+            f"the key '{now}'",
+            f"write '{now}' instead of '{key}'",
+        )
     elif kind == "extra_forbidden" and key not in model.model_fields:
-        what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
+        what, expected, todo = (
+            f"'{shown}' has no option '{key}'",
+            near_names(key, model.model_fields),
+            "correct or remove the key",
+        )
     elif not key:
         what, _, expected = _rule(problems[0], model, key).partition(": ")
-        expected, todo = expected or f"other options of '{shown}'", f"correct the options of '{shown}'"
+        expected, todo = (
+            expected or f"other options of '{shown}'",
+            f"correct the options of '{shown}'",
+        )
     else:
-        what, expected, todo = f"'{name}' cannot be {problems[0]['input']!r}", _rule(problems[0], model, key), "correct the value"
+        what, expected, todo = (
+            f"'{name}' cannot be {problems[0]['input']!r}",
+            _rule(problems[0], model, key),
+            "correct the value",
+        )
     if len(problems) > 1:
         what += f" (and {len(problems) - 1} more)"
     origin = layer.nearest((part, *location))
-    if kind == "missing" and not argument and (origin == DEFAULT_ORIGIN or origin.startswith("flag")):
+    if (
+        kind == "missing"
+        and not argument
+        and (origin == DEFAULT_ORIGIN or origin.startswith("flag"))
+    ):
         flag = " ".join(
-            filter(None, [_extra(model, key).get("short") or f"--{key.replace('_', '-')}", _extra(model, key).get("value") or "…"])
+            filter(
+                None,
+                [
+                    _extra(model, key).get("short") or f"--{key.replace('_', '-')}",
+                    _extra(model, key).get("value") or "…",
+                ],
+            )
         )
-        todo = f"name it: plant {shown} … {flag}" + ("; the others likewise" if len(problems) > 1 else "")
-        return RecipeError(f"{flag} is missing", where=f"plant {shown}", expected=expected, todo=todo)
+        todo = f"name it: plant {shown} … {flag}" + (
+            "; the others likewise" if len(problems) > 1 else ""
+        )
+        return RecipeError(
+            f"{flag} is missing", where=f"plant {shown}", expected=expected, todo=todo
+        )
     if origin.startswith("flag ") and argument:
         origin = f"argument {key.upper()}"
-    return RecipeError(what, where=name if origin == DEFAULT_ORIGIN else f"{origin}, {name}", expected=expected, todo=todo)
+    return RecipeError(
+        what,
+        where=name if origin == DEFAULT_ORIGIN else f"{origin}, {name}",
+        expected=expected,
+        todo=todo,
+    )
 
 
 def _rule(problem: Any, model: type[Options], key: str) -> str:
@@ -221,7 +314,12 @@ def _rule(problem: Any, model: type[Options], key: str) -> str:
         return _help(model, key)
     if problem["type"] == "too_short":
         return f"{problem['ctx']['min_length']} or more: {_help(model, key)}"
-    rule: str = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").partition(", unable to parse")[0]
+    rule: str = (
+        problem["msg"]
+        .removeprefix("Input should be ")
+        .removeprefix("Value error, ")
+        .partition(", unable to parse")[0]
+    )
     return rule[:1].lower() + rule[1:]
 
 
@@ -245,7 +343,9 @@ class Step:
     machine: MachineSection
     layer: RecipeLayer  # the explicit values with their origins, under `options`, `data`, `model`, `machine`
     values: dict[str, Any]  # all options of the stage written out, components with all theirs
-    sections: dict[str, dict[str, Any]]  # the shared sections that the stage uses, written out; none for an action
+    sections: dict[
+        str, dict[str, Any]
+    ]  # the shared sections that the stage uses, written out; none for an action
 
     @property
     def name(self) -> str:
@@ -255,10 +355,20 @@ class Step:
     def record(self) -> StageRecord:
         """The record with which the stage would begin."""
         stage, seed = self.spec.name, self.machine.seed
-        return StageRecord(status="running", stage=stage, tag=self.tag, options=self.values, sections=self.sections, seed=seed, started="")
+        return StageRecord(
+            status="running",
+            stage=stage,
+            tag=self.tag,
+            options=self.values,
+            sections=self.sections,
+            seed=seed,
+            started="",
+        )
 
 
-def split_section(section: str, layer: RecipeLayer, components: Components) -> tuple[StageSpec, str | None]:
+def split_section(
+    section: str, layer: RecipeLayer, components: Components
+) -> tuple[StageSpec, str | None]:
     """The stage and the tag of a section: the longest stage name that begins it; `RecipeError` if none does, or the rest is no tag."""
     stages = {spec.name: spec for spec in components.specs(StageSpec)}
     parts = section.split("-")
@@ -273,13 +383,27 @@ def split_section(section: str, layer: RecipeLayer, components: Components) -> t
                     todo=f"choose another one, for example {stage}-baseline",
                 )
             return stages[stage], tag or None
-    expected, todo = near_names(section, [*stages, *SHARED_SECTIONS]), "correct the name; `plant --help` lists the stages"
-    raise RecipeError(f"there is no stage or section '{section}'", where=layer.nearest((section,)), expected=expected, todo=todo)
+    expected, todo = (
+        near_names(section, [*stages, *SHARED_SECTIONS]),
+        "correct the name; `plant --help` lists the stages",
+    )
+    raise RecipeError(
+        f"there is no stage or section '{section}'",
+        where=layer.nearest((section,)),
+        expected=expected,
+        todo=todo,
+    )
 
 
-def check_sections(layer: RecipeLayer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
+def check_sections(
+    layer: RecipeLayer, components: Components
+) -> dict[str, tuple[StageSpec, str | None]]:
     """Stage and tag of each section that is not shared; `RecipeError` if one is neither."""
-    return {section: split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS}
+    return {
+        section: split_section(section, layer, components)
+        for section in layer.values
+        if section not in SHARED_SECTIONS
+    }
 
 
 def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> list[Step]:
@@ -292,10 +416,20 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
     named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
     for section in over.values:
         if section not in named:
-            expected, todo = near_names(section, named), "correct the name, or add the section to the recipe"
-            raise RecipeError(f"the recipe has no section '{section}'", where=over.nearest((section,)), expected=expected, todo=todo)
+            expected, todo = (
+                near_names(section, named),
+                "correct the name, or add the section to the recipe",
+            )
+            raise RecipeError(
+                f"the recipe has no section '{section}'",
+                where=over.nearest((section,)),
+                expected=expected,
+                todo=todo,
+            )
     layer = merge_layers(recipe, over)
-    return [resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))]
+    return [
+        resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))
+    ]
 
 
 def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
@@ -305,7 +439,9 @@ def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpe
 
     def place(spec: StageSpec, tag: str | None) -> None:
         begun.add(spec.name)
-        for other, other_tag in [step for step in steps if spec.name in step[0].feeds and step[0].name not in begun]:
+        for other, other_tag in [
+            step for step in steps if spec.name in step[0].feeds and step[0].name not in begun
+        ]:
             place(other, other_tag)
         ordered.setdefault(join_tag(spec.name, tag), (spec, tag))
 
@@ -314,7 +450,9 @@ def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpe
     return list(ordered.values())
 
 
-def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None, components: Components) -> Step:
+def resolve_step(
+    layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None, components: Components
+) -> Step:
     """One step from layers, of which later ones win, such as a recipe and the command line.
 
     In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
@@ -338,7 +476,9 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
             error.where = f"{error.where} ({origin}, {shown})"
         raise
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
-    used = {str(name): sections[name] for name in spec.sections if spec.writes}  # an action records nothing, and may hand its flags on
+    used = {
+        str(name): sections[name] for name in spec.sections if spec.writes
+    }  # an action records nothing, and may hand its flags on
     for part, chosen in ((STAGE_OPTIONS, options), *used.items()):
         for field, kind, choice in find_choices(chosen):
             try:
@@ -348,14 +488,26 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
                 raise
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
-    return Step(spec=spec, tag=tag, options=options, data=data, model=model, machine=machine, layer=merged, values=values, sections=written)
+    return Step(
+        spec=spec,
+        tag=tag,
+        options=options,
+        data=data,
+        model=model,
+        machine=machine,
+        layer=merged,
+        values=values,
+        sections=written,
+    )
 
 
 def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
     """The part of a layer that concerns a step: options of the stage under `STAGE_OPTIONS`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
-    options = merge_layers(*(layer.moved((section,), STAGE_OPTIONS) for section in dict.fromkeys([spec.name, shown])))
+    options = merge_layers(
+        *(layer.moved((section,), STAGE_OPTIONS) for section in dict.fromkeys([spec.name, shown]))
+    )
     shared = RecipeLayer()
     for section in SHARED_SECTIONS:
         shared = merge_layers(shared, layer.moved((section,), section))
@@ -369,8 +521,16 @@ def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
 def _require_mapping(layer: RecipeLayer, section: str) -> None:
     value = layer.values.get(section, {})
     if not isinstance(value, dict):
-        expected, todo = "a mapping of options", f"write `{section}:` and its options indented below, one per line"
-        raise RecipeError(f"the section '{section}' is {value!r}", where=layer.nearest((section,)), expected=expected, todo=todo)
+        expected, todo = (
+            "a mapping of options",
+            f"write `{section}:` and its options indented below, one per line",
+        )
+        raise RecipeError(
+            f"the section '{section}' is {value!r}",
+            where=layer.nearest((section,)),
+            expected=expected,
+            todo=todo,
+        )
 
 
 def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
@@ -379,8 +539,14 @@ def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> 
         if part == STAGE_OPTIONS and key in SHARED_SECTIONS and key not in model.model_fields:
             continue  # `finetune: {machine: …}` is in `machine` already
         values[key] = value
-        if isinstance(value, dict) and "name" not in value and component_kind(model, key) is not None:
-            default = model.model_fields[key].default  # options for the default component need no name
+        if (
+            isinstance(value, dict)
+            and "name" not in value
+            and component_kind(model, key) is not None
+        ):
+            default = model.model_fields[
+                key
+            ].default  # options for the default component need no name
             values[key] = {"name": default.name, **value} if hasattr(default, "name") else value
     try:
         return model(**values)

@@ -38,13 +38,20 @@ def average_splits(
         kept: dict[SplitName, ScoreWriter] = {}
         for name, split in splits.items():
             folders[name].mkdir(exist_ok=True)
-            kept[name] = stack.enter_context(writing_scores(folders[name], split.doc_ids, len(labels), labels.hash))
+            kept[name] = stack.enter_context(
+                writing_scores(folders[name], split.doc_ids, len(labels), labels.hash)
+            )
         cuts = average_members(members, kept, mean)
-        best = {name: find_best(kept[name], len(split), len(labels), k) for name, split in splits.items()}
+        best = {
+            name: find_best(kept[name], len(split), len(labels), k)
+            for name, split in splits.items()
+        }
     return {name: replace(top, cut=cuts[name]) for name, top in best.items()}
 
 
-def average_members(members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean) -> dict[SplitName, Cut]:
+def average_members(
+    members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean
+) -> dict[SplitName, Cut]:
     """Leave the mean scores of the members in files, as logits; each member is loaded once, after the one before it is gone."""
     cuts = {name: Cut() for name in kept}
     for count, load in enumerate(members):
@@ -85,4 +92,8 @@ def find_best(kept: ScoreWriter, documents: int, labels: int, k: int) -> TopLabe
             top[row] = chosen[np.argsort(-logits[chosen], kind="stable")]
             best[row] = logits[top[row]]
             above += int(np.count_nonzero(logits >= 0))
-    return TopLabels(labels=top, scores=distinct_probabilities(best), assigned_share=above / max(1, documents * labels))
+    return TopLabels(
+        labels=top,
+        scores=distinct_probabilities(best),
+        assigned_share=above / max(1, documents * labels),
+    )

@@ -23,12 +23,18 @@ from plant_cli.scoring.top_labels import Logits
 
 CALIBRATION_KNOTS = (1.0, 10.0)
 PENALTY = 0.03  # on what weights and offsets change, against the mean loss of a document
-LIMIT = 50.0  # logits are cut at it before they are weighed: beyond it their probabilities are 0 and 1
+LIMIT = (
+    50.0  # logits are cut at it before they are weighed: beyond it their probabilities are 0 and 1
+)
 FLATTEST = 0.01  # least slope of a single source: the order of its labels is never reversed
 BINS = 10
 FOLDS = 5
 PLATT, ISOTONIC = "Platt", "isotonic"
-RANGES = (1, 6, 51)  # least training documents of the ranges that may have isotonic maps of their own
+RANGES = (
+    1,
+    6,
+    51,
+)  # least training documents of the ranges that may have isotonic maps of their own
 PAIRS_FOR_A_MAP = 50  # right pairs for a map of its own
 PSEUDO_PAIRS = 1.0  # pairs of the probability before that are added to each block
 SLOPE = 0.01  # of an isotonic map where it would be flat
@@ -46,16 +52,30 @@ class IsotonicMap:
     @classmethod
     def fit(cls, least: int, logits: Floats, right: Booleans) -> IsotonicMap:
         """Isotonic regression on pairs [P]."""
-        from scipy.optimize import isotonic_regression  # takes longer to import than to map a list of scores
+        from scipy.optimize import (
+            isotonic_regression,
+        )  # takes longer to import than to map a list of scores
 
         values, of_value = np.unique(logits, return_inverse=True)
-        pairs, hits = np.bincount(of_value).astype(np.float64), np.bincount(of_value, right.astype(np.float64))
+        pairs, hits = (
+            np.bincount(of_value).astype(np.float64),
+            np.bincount(of_value, right.astype(np.float64)),
+        )
         fitted = isotonic_regression(hits / pairs, weights=pairs)
-        number, rights, chances = (np.add.reduceat(part, fitted.blocks[:-1]) for part in (pairs, hits, pairs * expit(values)))
-        shares = np.maximum.accumulate((rights + PSEUDO_PAIRS * chances / number) / (number + PSEUDO_PAIRS))
-        ends = np.unique(np.concatenate([fitted.blocks[:-1], fitted.blocks[1:] - 1]))  # a block of one value has one end
+        number, rights, chances = (
+            np.add.reduceat(part, fitted.blocks[:-1])
+            for part in (pairs, hits, pairs * expit(values))
+        )
+        shares = np.maximum.accumulate(
+            (rights + PSEUDO_PAIRS * chances / number) / (number + PSEUDO_PAIRS)
+        )
+        ends = np.unique(
+            np.concatenate([fitted.blocks[:-1], fitted.blocks[1:] - 1])
+        )  # a block of one value has one end
         block = np.searchsorted(fitted.blocks, ends, side="right") - 1
-        return cls(least=least, logits=values[ends], values=logit(np.clip(shares, 1e-12, 1 - 1e-12))[block])
+        return cls(
+            least=least, logits=values[ends], values=logit(np.clip(shares, 1e-12, 1 - 1e-12))[block]
+        )
 
     def apply(self, logits: Floats) -> Floats:
         """The map at logits of any shape; beyond its ends it is nearly flat."""
@@ -63,17 +83,31 @@ class IsotonicMap:
         return mapped
 
 
-def fit_maps(logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int] = RANGES) -> tuple[IsotonicMap, ...]:
+def fit_maps(
+    logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int] = RANGES
+) -> tuple[IsotonicMap, ...]:
     """A map for each range of training frequency with enough right pairs [P]; a range with fewer joins the next more frequent one."""
     starts = [ranges[0]]
     for start in ranges[1:]:
-        if right[(counts >= starts[-1]) & (counts < start)].sum() >= PAIRS_FOR_A_MAP and right[counts >= start].sum() >= PAIRS_FOR_A_MAP:
+        if (
+            right[(counts >= starts[-1]) & (counts < start)].sum() >= PAIRS_FOR_A_MAP
+            and right[counts >= start].sum() >= PAIRS_FOR_A_MAP
+        ):
             starts.append(start)
-    parts = [(counts >= start) & (counts < end) for start, end in zip(starts, [*starts[1:], np.inf], strict=True)]
-    return tuple(IsotonicMap.fit(start, logits[part], right[part]) for start, part in zip(starts, parts, strict=True) if part.any())
+    parts = [
+        (counts >= start) & (counts < end)
+        for start, end in zip(starts, [*starts[1:], np.inf], strict=True)
+    ]
+    return tuple(
+        IsotonicMap.fit(start, logits[part], right[part])
+        for start, part in zip(starts, parts, strict=True)
+        if part.any()
+    )
 
 
-def apply_maps(maps: Sequence[IsotonicMap], logits: npt.NDArray[Any], counts: Ints) -> npt.NDArray[Any]:
+def apply_maps(
+    maps: Sequence[IsotonicMap], logits: npt.NDArray[Any], counts: Ints
+) -> npt.NDArray[Any]:
     """Logits [..., N] of labels of some training frequencies [N], each by its map; in the type of the logits."""
     mapped, known = np.array(logits), np.maximum(np.abs(counts), 1)
     for one, end in zip(maps, [*(other.least for other in maps[1:]), np.inf], strict=False):
@@ -87,7 +121,9 @@ class Calibration:
     """What makes a logit of the logits of all sources."""
 
     linear: FrequencyLinear  # weights of the sources and offset
-    maps: Sequence[IsotonicMap] = ()  # of the weighted sum, by rising training frequency; the first holds from 1
+    maps: Sequence[
+        IsotonicMap
+    ] = ()  # of the weighted sum, by rising training frequency; the first holds from 1
 
     @property
     def last(self) -> float:
@@ -101,11 +137,17 @@ class Calibration:
 
     def apply(self, values: Floats, counts: Ints) -> Floats:
         """Logits of pairs [P] from the logits of each source [P, S]."""
-        return apply_maps(self.maps, self.linear.apply(np.clip(values, -LIMIT, LIMIT), counts), counts)
+        return apply_maps(
+            self.maps, self.linear.apply(np.clip(values, -LIMIT, LIMIT), counts), counts
+        )
 
     def apply_sparse(self, scores: SparseScores, train_counts: Ints) -> SparseScores:
         """Sparse logits of the only source, calibrated; labels of one group must be of one training frequency."""
-        groups = np.zeros(scores.matrix.shape[1], dtype=np.int64) if scores.groups is None else scores.groups
+        groups = (
+            np.zeros(scores.matrix.shape[1], dtype=np.int64)
+            if scores.groups is None
+            else scores.groups
+        )
         counts = np.zeros(scores.floors.shape[1], dtype=np.int64)
         counts[groups] = train_counts
         matrix = scores.matrix.copy()
@@ -118,14 +160,24 @@ class Calibration:
 
 
 def fit_linear(
-    values: Floats, right: Booleans, counts: Ints, documents: int, *, prior: Sequence[float], knots: Sequence[float] = CALIBRATION_KNOTS
+    values: Floats,
+    right: Booleans,
+    counts: Ints,
+    documents: int,
+    *,
+    prior: Sequence[float],
+    knots: Sequence[float] = CALIBRATION_KNOTS,
 ) -> FrequencyLinear:
     """Weights of sources by penalised logistic regression on the logits of pairs [P, S]; without evidence they keep the prior."""
     linear = FrequencyLinear.constant(prior, 0.0, knots)
     if right.any():
         cut = np.clip(values, -LIMIT, LIMIT)
-        linear = FrequencyLinear.fit(cut, right, counts, knots=knots, penalty=PENALTY * documents, prior=prior)
-    return linear if len(prior) > 1 else replace(linear, weights=np.maximum(linear.weights, FLATTEST))
+        linear = FrequencyLinear.fit(
+            cut, right, counts, knots=knots, penalty=PENALTY * documents, prior=prior
+        )
+    return (
+        linear if len(prior) > 1 else replace(linear, weights=np.maximum(linear.weights, FLATTEST))
+    )
 
 
 def find_flattest(linear: FrequencyLinear) -> list[float]:
@@ -164,18 +216,28 @@ class Reliability:
         bins = find_bins(probabilities)
         counts = np.bincount(bins, minlength=BINS)
         pairs = np.maximum(1, counts)
-        means, shares = np.bincount(bins, probabilities, BINS) / pairs, np.bincount(bins, right.astype(np.float64), BINS) / pairs
+        means, shares = (
+            np.bincount(bins, probabilities, BINS) / pairs,
+            np.bincount(bins, right.astype(np.float64), BINS) / pairs,
+        )
         return cls(counts=counts, means=means, shares=shares)
 
     @property
     def error(self) -> float | None:
         """The expected calibration error: mean distance of probability and share over pairs; None over no pairs."""
-        return float(calibration_error(self.counts * np.abs(self.means - self.shares), self.counts)) if self.counts.any() else None
+        return (
+            float(calibration_error(self.counts * np.abs(self.means - self.shares), self.counts))
+            if self.counts.any()
+            else None
+        )
 
     def to_json(self) -> Mapping[str, Any]:
         """Expected calibration error (null over no pairs), and pairs, mean probability and share right of bins."""
         columns = zip(self.counts.tolist(), self.means.tolist(), self.shares.tolist(), strict=True)
-        return {"ECE": self.error, "bins": [{"pairs": n, "probability": p, "right": r} for n, p, r in columns]}
+        return {
+            "ECE": self.error,
+            "bins": [{"pairs": n, "probability": p, "right": r} for n, p, r in columns],
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +253,9 @@ class Losses:
         if not len(right):
             return cls(brier=0.0, log_loss=0.0)
         distances = np.logaddexp(0.0, np.where(right, -logits, logits))
-        return cls(brier=float(((expit(logits) - right) ** 2).mean()), log_loss=float(distances.mean()))
+        return cls(
+            brier=float(((expit(logits) - right) ** 2).mean()), log_loss=float(distances.mean())
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +275,13 @@ class Calibrated:
 
 
 def calibrate(
-    pairs: ScoredPairs, gold: csr_array, train_counts: Ints, *, prior: Sequence[float], by_frequency: bool, left_out: bool = False
+    pairs: ScoredPairs,
+    gold: csr_array,
+    train_counts: Ints,
+    *,
+    prior: Sequence[float],
+    by_frequency: bool,
+    left_out: bool = False,
 ) -> Calibrated:
     """Learn how much each source counts and what makes probabilities of the sum; measured on documents that were not learned from.
 
@@ -232,7 +302,9 @@ def calibrate(
     fold = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS
 
     def fit(some: Booleans, documents: int) -> Calibration:
-        linear = fit_linear(pairs.values[some], right[some], counts[some], documents, prior=prior, knots=knots)
+        linear = fit_linear(
+            pairs.values[some], right[some], counts[some], documents, prior=prior, knots=knots
+        )
         logits = Calibration(linear=linear).apply(pairs.values[some], counts[some])
         return Calibration(linear=linear, maps=fit_maps(logits, right[some], counts[some], ranges))
 
@@ -241,10 +313,15 @@ def calibrate(
         inside, outside = used & (fold[pairs.rows] != part), fold[pairs.rows] == part
         calibration = fit(inside, int((fold != part).sum()))
         known = np.maximum(1, counts[outside])
-        left[PLATT][outside] = Calibration(linear=calibration.linear).apply(pairs.values[outside], known)
+        left[PLATT][outside] = Calibration(linear=calibration.linear).apply(
+            pairs.values[outside], known
+        )
         left[ISOTONIC][outside] = apply_maps(calibration.maps, left[PLATT][outside], known)
     losses = {name: Losses.measure(logits[used], right[used]) for name, logits in left.items()}
-    isotonic = losses[ISOTONIC].brier < losses[PLATT].brier and losses[ISOTONIC].log_loss < losses[PLATT].log_loss
+    isotonic = (
+        losses[ISOTONIC].brier < losses[PLATT].brier
+        and losses[ISOTONIC].log_loss < losses[PLATT].log_loss
+    )
     calibration = fit(used, pairs.shape[0])
     logits = left[ISOTONIC if isotonic else PLATT]
     sums = pairs.values @ np.asarray(prior)

@@ -35,7 +35,9 @@ class Thresholds:
 
     value: float | Floats  # one number, or one per label of train [L]
     objective: str  # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there
-    review: Floats | None = None  # the score from which a label is reviewed, per label of train [L]; None: 0.1
+    review: Floats | None = (
+        None  # the score from which a label is reviewed, per label of train [L]; None: 0.1
+    )
     split: str = VALIDATION  # what they were tuned on: validation, or train by left-out scores where there is no validation
 
     @property
@@ -45,12 +47,18 @@ class Thresholds:
 
     def select(self, labels: Integers) -> Floats:
         """The threshold of each of these labels (rows of the label index, any shape)."""
-        return self.value[labels] if isinstance(self.value, np.ndarray) else np.full(labels.shape, self.value)
+        return (
+            self.value[labels]
+            if isinstance(self.value, np.ndarray)
+            else np.full(labels.shape, self.value)
+        )
 
     def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
         """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some scores [N, K]."""
         lowest = REVIEWED_FROM if self.review is None else self.review[labels]
-        decided = np.where(scores >= self.select(labels), ASSIGN, np.where(scores >= lowest, REVIEW, REJECT))
+        decided = np.where(
+            scores >= self.select(labels), ASSIGN, np.where(scores >= lowest, REVIEW, REJECT)
+        )
         decisions: list[list[str]] = decided.tolist()
         return decisions
 
@@ -75,35 +83,79 @@ def write_thresholds(
     split: str = VALIDATION,
 ) -> None:
     """Write the thresholds into the folder of a trained network."""
-    lists = {"value": value if isinstance(value, float | int) else _plain(value), **({} if review is None else {"review": _plain(review)})}
-    write_json(folder / THRESHOLDS, {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)})
+    lists = {
+        "value": value if isinstance(value, float | int) else _plain(value),
+        **({} if review is None else {"review": _plain(review)}),
+    }
+    write_json(
+        folder / THRESHOLDS,
+        {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)},
+    )
 
 
 def _plain(values: Sequence[float]) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS) -> Thresholds:
+def read_thresholds(
+    folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS
+) -> Thresholds:
     """The thresholds in the folder of a trained network, or those that `plant thresholds` chose."""
     require_recorded(folder, name)
     path = folder / name
     content = read_json(path, "the decision threshold")
     if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
-        raise _damaged(path, "it lacks a key", "value, objective and label_hash, as `plant finetune` wrote them")
-    value, split = content["value"], str(content.get("split", VALIDATION))  # the first thresholds did not name it
-    if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
+        raise _damaged(
+            path,
+            "it lacks a key",
+            "value, objective and label_hash, as `plant finetune` wrote them",
+        )
+    value, split = (
+        content["value"],
+        str(content.get("split", VALIDATION)),
+    )  # the first thresholds did not name it
+    if isinstance(value, float | int) and not isinstance(
+        value, bool
+    ):  # one number says the same in any label order
         return Thresholds(value=float(value), objective=content["objective"], split=split)
     review = content.get("review")
     lists = [value] if review is None else [value, review]
-    if not all(isinstance(one, list) and all(number is None or type(number) in (int, float) for number in one) for one in lists):
+    if not all(
+        isinstance(one, list)
+        and all(number is None or type(number) in (int, float) for number in one)
+        for one in lists
+    ):
         raise _damaged(path, "what it holds are no numbers", FOR_EACH)
-    marks = {"format": str(RECORD_FORMAT), **content}  # the first thresholds were written without a format
-    require_same(marks, path=path, what="the list of thresholds", todo=TRAIN_AGAIN, labels=label_hash)
+    marks = {
+        "format": str(RECORD_FORMAT),
+        **content,
+    }  # the first thresholds were written without a format
+    require_same(
+        marks, path=path, what="the list of thresholds", todo=TRAIN_AGAIN, labels=label_hash
+    )
     if any(len(values) != labels for values in lists):
-        raise _damaged(path, f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} labels", FOR_EACH)
-    value, *reviewed = (np.array([np.inf if number is None else number for number in one], dtype=np.float64) for one in lists)
-    return Thresholds(value=value, objective=content["objective"], review=reviewed[0] if reviewed else None, split=split)
+        raise _damaged(
+            path,
+            f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} labels",
+            FOR_EACH,
+        )
+    value, *reviewed = (
+        np.array([np.inf if number is None else number for number in one], dtype=np.float64)
+        for one in lists
+    )
+    return Thresholds(
+        value=value,
+        objective=content["objective"],
+        review=reviewed[0] if reviewed else None,
+        split=split,
+    )
 
 
 def _damaged(path: Path, why: str, expected: str) -> ArtefactError:
-    return damaged_file("the decision threshold", why, path, expected=expected, todo=f"restore the file, or {TRAIN_AGAIN}")
+    return damaged_file(
+        "the decision threshold",
+        why,
+        path,
+        expected=expected,
+        todo=f"restore the file, or {TRAIN_AGAIN}",
+    )

@@ -14,7 +14,12 @@ def find_excluded(names: Sequence[str], labels: LabelIndex) -> list[int]:
     """Rows of the labels that are named, rising, as by `find_named`; some labels must be left."""
     found = find_named(names, labels, "--exclude")
     if found and len(found) == len(labels):
-        raise DataError("all labels are excluded", where="--exclude", expected="labels that are left to suggest", todo="exclude fewer")
+        raise DataError(
+            "all labels are excluded",
+            where="--exclude",
+            expected="labels that are left to suggest",
+            todo="exclude fewer",
+        )
     return found
 
 
@@ -34,11 +39,19 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
     for name in names:
         path = Path(name)
         given = _read_names(path) if name not in exact and path.is_file() else [name]
-        known = [row for one in given for row in ([exact[one]] if one in exact else rows.get(one.lower(), []))]
+        known = [
+            row
+            for one in given
+            for row in ([exact[one]] if one in exact else rows.get(one.lower(), []))
+        ]
         if not known:
-            near = [near_names(one, [*labels.ids, *filter(None, labels.titles)]) for one in given[:1]]
+            near = [
+                near_names(one, [*labels.ids, *filter(None, labels.titles)]) for one in given[:1]
+            ]
             raise DataError(
-                f"no label is named '{name}'" if given == [name] else f"none of the {len(given)} names in the file is a label of train",
+                f"no label is named '{name}'"
+                if given == [name]
+                else f"none of the {len(given)} names in the file is a label of train",
                 where=f"{flag} {name}",
                 expected="; ".join(["ids or titles of labels", *near]),
                 todo="give ids as the corpus has them; `plant labels apply` and --zero-shot add labels that no training document has",
@@ -48,5 +61,7 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
 
 
 def _read_names(path: Path) -> list[str]:
-    lines = decode_text(read_bytes(path, "the names of labels"), None, "the names of labels", str(path)).splitlines()
+    lines = decode_text(
+        read_bytes(path, "the names of labels"), None, "the names of labels", str(path)
+    ).splitlines()
     return [name for line in lines if (name := line.partition("\t")[0].strip())]

@@ -31,8 +31,12 @@ class ExplainedPart:
 
     name: str  # "network", or that of the scorer
     log_odds: float
-    spans: Spans = field(default_factory=lambda: NO_SPANS)  # of the marked words, in order, in code points, end exclusive [n, 2]
-    weights: Floats = field(default_factory=lambda: np.zeros(0))  # signed log-odds of each [n]; common words are not marked
+    spans: Spans = field(
+        default_factory=lambda: NO_SPANS
+    )  # of the marked words, in order, in code points, end exclusive [n, 2]
+    weights: Floats = field(
+        default_factory=lambda: np.zeros(0)
+    )  # signed log-odds of each [n]; common words are not marked
     note: str = ""  # in words: which title, which training documents
 
     def to_json(self) -> dict[str, Any]:
@@ -58,13 +62,21 @@ class Explanation:
     @property
     def reason(self) -> str:
         """The parts in words: `network +2.3; titles +2.1 (…)`."""
-        return join_reasons({part.name: (part.log_odds, Reason(text=part.note)) for part in self.parts}).text
+        return join_reasons(
+            {part.name: (part.log_odds, Reason(text=part.note)) for part in self.parts}
+        ).text
 
     def join_words(self) -> tuple[Spans, Floats]:
         """The marked words of all parts, in order, and what each adds in all of them [n, 2], [n]."""
-        spans, place = np.unique(np.concatenate([part.spans for part in self.parts] or [NO_SPANS]), axis=0, return_inverse=True)
+        spans, place = np.unique(
+            np.concatenate([part.spans for part in self.parts] or [NO_SPANS]),
+            axis=0,
+            return_inverse=True,
+        )
         weights = np.concatenate([part.weights for part in self.parts] or [np.zeros(0)])
-        return spans.astype(np.int64), np.bincount(place.ravel(), weights, len(spans)).astype(np.float64)
+        return spans.astype(np.int64), np.bincount(place.ravel(), weights, len(spans)).astype(
+            np.float64
+        )
 
     def find_marked(self) -> Spans:
         """The words that a reader sees marked for the label: those of some weight beside the strongest [n, 2]."""
@@ -75,7 +87,12 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
         numbers = {"score": self.score, "log_odds": self.log_odds, "base": self.base}
-        return {"label": self.label, "title": self.title, **numbers, "parts": [part.to_json() for part in self.parts]}
+        return {
+            "label": self.label,
+            "title": self.title,
+            **numbers,
+            "parts": [part.to_json() for part in self.parts],
+        }
 
 
 def explain(
@@ -113,7 +130,10 @@ def explain(
     def choose(network: Floats | None) -> Sequence[int]:
         if not isinstance(labels, int):
             return labels
-        whole, excluded = add_up(np.arange(len(index)), network).whole, () if model.combination is None else model.combination.excluded
+        whole, excluded = (
+            add_up(np.arange(len(index)), network).whole,
+            () if model.combination is None else model.combination.excluded,
+        )
         best: list[int] = np.argsort(-whole, kind="stable").tolist()
         return [label for label in best[: labels + len(excluded)] if label not in excluded][:labels]
 
@@ -125,13 +145,22 @@ def explain(
     if tokens is not None:
         of_tokens = tokens.weights * (sums.of_network if tokens.exact else sums.network)[:, None]
         for own, added, weights in zip(parts, sums.network, of_tokens, strict=True):
-            own.append(marks.part(NETWORK, added, add_to_words(tokens.spans, weights, marks.spans), "" if tokens.exact else BY_ATTENTION))
+            own.append(
+                marks.part(
+                    NETWORK,
+                    added,
+                    add_to_words(tokens.spans, weights, marks.spans),
+                    "" if tokens.exact else BY_ATTENTION,
+                )
+            )
     if scored is not None:
         reasons = scored.scorers.explain(words, chosen)
         for scorer in scored.scorers.scorers:
             views = scored.scorers.views_of(scorer.name)
             credit = _credit(scorer, words, chosen, sums.of_scores[:, views])
-            for own, added, reason, weights in zip(parts, sums.scorers[:, views].sum(axis=1), reasons[scorer.name], credit, strict=True):
+            for own, added, reason, weights in zip(
+                parts, sums.scorers[:, views].sum(axis=1), reasons[scorer.name], credit, strict=True
+            ):
                 own.append(marks.part(scorer.name, added, marks.spread(weights), reason.text))
     return [
         Explanation(
@@ -181,7 +210,13 @@ class _Marks:
 
     def part(self, name: str, log_odds: float, weights: Floats, note: str) -> ExplainedPart:
         kept = self.telling & (np.abs(weights) >= LEAST_WEIGHT)
-        return ExplainedPart(name=name, log_odds=float(log_odds), spans=self.spans[kept], weights=weights[kept], note=note)
+        return ExplainedPart(
+            name=name,
+            log_odds=float(log_odds),
+            spans=self.spans[kept],
+            weights=weights[kept],
+            note=note,
+        )
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:
@@ -189,7 +224,9 @@ def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:
     summed = np.zeros(len(words))
     if len(words):
         whole = np.flatnonzero(np.append(0, np.maximum.accumulate(words[:-1, 1])) <= words[:, 0])
-        at = whole[np.minimum(np.searchsorted(words[whole, 1], tokens[:, 0], side="right"), len(whole) - 1)]
+        at = whole[
+            np.minimum(np.searchsorted(words[whole, 1], tokens[:, 0], side="right"), len(whole) - 1)
+        ]
         inside = (words[at, 0] < tokens[:, 1]) & (tokens[:, 0] < words[at, 1])
         np.add.at(summed, at[inside], weights[inside])
     return summed

@@ -20,13 +20,26 @@ DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitte
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus
 DOCUMENTS_LOOKED_INTO = 10_000  # whose words are known
-BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
-BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
+BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = (
+    350_000_000,
+    1_000_000_000,
+    1_250_000_000,
+)  # at least: with the smallest blocks
+BYTES_UNDER_WAY, BYTES_OF_A_CELL = (
+    200,
+    60,
+)  # in blocks, and throughout; measured with 25,000 to 390,000 documents
 BYTES_OF_A_LABELS_WORD = 22  # of a label and a word of its documents, in `words`
 WORDS_OF_A_LABEL = 1000  # of these that `words` keeps of a label, as it comes
-BYTES_ON_DISK, PAIRS_ON_DISK = 14, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
+BYTES_ON_DISK, PAIRS_ON_DISK = (
+    14,
+    16,
+)  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
-SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 1.3e-5  # of a document, and of each of its words, where these alone are compared
+SECONDS_OF_MANY, SECONDS_OF_A_WORD = (
+    5e-4,
+    1.3e-5,
+)  # of a document, and of each of its words, where these alone are compared
 SECONDS_OF_A_LABEL = 1.6e-3  # likewise
 
 
@@ -39,13 +52,22 @@ class Forecast:
     seconds: float  # of one processor
 
     @classmethod
-    def of(cls, words: Documents, labels: float, distinct: int, documents: int | None = None, limit: int | None = None) -> Forecast:
+    def of(
+        cls,
+        words: Documents,
+        labels: float,
+        distinct: int,
+        documents: int | None = None,
+        limit: int | None = None,
+    ) -> Forecast:
         """For these documents, or for more that are like them, of so many labels each, and in all; under a memory limit blocks are smaller.
 
         Many documents are taken to be compared by words alone, as it is unless the user wants it otherwise.
         """
         lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
-        terms = 1 + np.sum([np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0)
+        terms = 1 + np.sum(
+            [np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0
+        )
         count = documents or len(words)
         many, scale = count > DOCUMENTS_REFITTED, count / max(1, len(words))
         found = words.counts.nnz * scale
@@ -57,14 +79,20 @@ class Forecast:
         return cls(
             memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_LABELS_WORD * pairs),
             disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * pairs),
-            seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found + SECONDS_OF_A_LABEL * distinct
+            seconds=SECONDS_OF_MANY * count
+            + SECONDS_OF_A_WORD * found
+            + SECONDS_OF_A_LABEL * distinct
             if many
             else 2 * SECONDS_OF_A_CELL * cells,
         )
 
     def __str__(self) -> str:
         minutes = self.seconds / 60
-        time = f"{max(1, round(minutes)):,} minute{'s' * (round(minutes) > 1)}" if minutes < 90 else f"{minutes / 60:.1f} hours"
+        time = (
+            f"{max(1, round(minutes)):,} minute{'s' * (round(minutes) > 1)}"
+            if minutes < 90
+            else f"{minutes / 60:.1f} hours"
+        )
         return f"about {time} of one processor and {show_size(self.memory)} of memory"
 
 
@@ -75,10 +103,20 @@ TO_CHANGE = (
 
 
 def require_resources(
-    words: Documents, labels: float, distinct: int, limit: int | None, free: int, free_disk: int, reporter: Reporter
+    words: Documents,
+    labels: float,
+    distinct: int,
+    limit: int | None,
+    free: int,
+    free_disk: int,
+    reporter: Reporter,
 ) -> None:
     """Tell what many documents of so many labels each, and in all, take; refuse what is above the limit, warn of more than is free."""
-    sample = words if len(words) <= TOLD_FROM else words.take(_draw_rows(len(words), DOCUMENTS_LOOKED_INTO))
+    sample = (
+        words
+        if len(words) <= TOLD_FROM
+        else words.take(_draw_rows(len(words), DOCUMENTS_LOOKED_INTO))
+    )
     forecast = Forecast.of(sample, labels, distinct, len(words), limit)
     if limit is not None and forecast.memory > limit:
         raise ResourceError(
@@ -91,10 +129,14 @@ def require_resources(
         return
     reporter.note(f"fitting scorers takes {forecast}")
     if limit is None and forecast.memory > free:
-        reporter.warn(f"the scorers need about {show_size(forecast.memory)} of memory, and {show_size(free)} are free: {TO_CHANGE}")
+        reporter.warn(
+            f"the scorers need about {show_size(forecast.memory)} of memory, and {show_size(free)} are free: {TO_CHANGE}"
+        )
     if forecast.disk > free_disk:
         where = f"the disk of the run has {show_size(free_disk)} free"
-        reporter.warn(f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}")
+        reporter.warn(
+            f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}"
+        )
 
 
 def _draw_rows(documents: int, drawn: int) -> npt.NDArray[np.int64]:

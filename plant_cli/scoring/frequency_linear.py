@@ -53,18 +53,24 @@ class FrequencyLinear:
         """
         start = np.repeat([*(prior or np.zeros(values.shape[1])), 0.0], len(knots))
         with_one = np.concatenate([values, np.ones((len(values), 1))], axis=1)
-        design = (with_one[:, :, None] * spline_basis(counts, knots)[:, None, :]).reshape(len(values), -1)
+        design = (with_one[:, :, None] * spline_basis(counts, knots)[:, None, :]).reshape(
+            len(values), -1
+        )
         return cls._of(fit_logistic(design, right, penalty, start), knots)
 
     @classmethod
-    def constant(cls, weights: Sequence[float], bias: float, knots: Sequence[float]) -> FrequencyLinear:
+    def constant(
+        cls, weights: Sequence[float], bias: float, knots: Sequence[float]
+    ) -> FrequencyLinear:
         """The same weights [S] and offset at every knot."""
         return cls._of(np.repeat([*weights, bias], len(knots)).astype(np.float64), knots)
 
     @classmethod
     def _of(cls, coefficients: Floats, knots: Sequence[float]) -> FrequencyLinear:
         by_source = coefficients.reshape(-1, len(knots))
-        return cls(knots=np.asarray(knots, dtype=np.float64), weights=by_source[:-1], bias=by_source[-1])
+        return cls(
+            knots=np.asarray(knots, dtype=np.float64), weights=by_source[:-1], bias=by_source[-1]
+        )
 
     @property
     def last(self) -> float:
@@ -81,13 +87,17 @@ class FrequencyLinear:
         """Whether labels of no document are scored, by their names."""
         return bool(self.knots[0] == 0 and self.weights[:, 0].any())
 
-    def weigh(self, values: Floats, counts: Ints, groups: Ints | None = None) -> tuple[Floats, Floats]:
+    def weigh(
+        self, values: Floats, counts: Ints, groups: Ints | None = None
+    ) -> tuple[Floats, Floats]:
         """The weight of each source [P, S] and the offset [P] of pairs; for the arguments see `apply`."""
         (weights, bias), added = self.at(counts), counts < 0
         if groups is not None:
             weights, bias, added = weights[groups], bias[groups], added[groups]
         if self.knows_names and added.any():
-            better = added & (values @ self.weights[:, 0] + self.bias[0] > (values * weights).sum(axis=1) + bias)
+            better = added & (
+                values @ self.weights[:, 0] + self.bias[0] > (values * weights).sum(axis=1) + bias
+            )
             weights[better], bias[better] = self.weights[:, 0], self.bias[0]
         return weights, bias
 
@@ -120,7 +130,9 @@ def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
     """
     if knots[0] == 0:
         none = counts == 0
-        return np.concatenate([none[:, None], spline_basis(counts, knots[1:]) * ~none[:, None]], axis=1)
+        return np.concatenate(
+            [none[:, None], spline_basis(counts, knots[1:]) * ~none[:, None]], axis=1
+        )
     at, logs = np.log(np.maximum(np.abs(counts), 1)), np.log(np.asarray(knots, dtype=np.float64))
     return np.stack([np.interp(at, logs, unit) for unit in np.eye(len(logs))], axis=1)
 
@@ -134,7 +146,9 @@ def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
     return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[capped - least]
 
 
-def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats) -> Floats:
+def fit_logistic(
+    design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats
+) -> Floats:
     """Coefficients [D] of least Σ log(1 + exp(∓ xᵀ c)) + penalty / 2 · Σ (scale (c − prior))², by Newton's method.
 
     Args:
@@ -155,7 +169,10 @@ def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, p
         curvature = (x * (share * (1 - share))[:, None]).T @ x + penalty * np.eye(x.shape[1])
         step = np.linalg.solve(curvature, gradient)
         size = 1.0
-        while size > 1e-6 and (lower := _loss(x, right, coefficients - size * step, start, penalty)) > loss:
+        while (
+            size > 1e-6
+            and (lower := _loss(x, right, coefficients - size * step, start, penalty)) > loss
+        ):
             size /= 2
         coefficients -= size * step
         if loss - lower <= 1e-9 * loss:
@@ -164,6 +181,10 @@ def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, p
     return coefficients / scale
 
 
-def _loss(x: Floats, right: npt.NDArray[np.bool_], coefficients: Floats, start: Floats, penalty: float) -> float:
+def _loss(
+    x: Floats, right: npt.NDArray[np.bool_], coefficients: Floats, start: Floats, penalty: float
+) -> float:
     logits, away = x @ coefficients, coefficients - start
-    return float(np.logaddexp(0, np.where(right, -logits, logits)).sum() + penalty / 2 * away @ away)
+    return float(
+        np.logaddexp(0, np.where(right, -logits, logits)).sum() + penalty / 2 * away @ away
+    )

@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ComponentError, CreditingScorer, Documents, PlantError, Reason, Reporter, Scorer, promises
+from plant_cli.api import (
+    Choice,
+    ComponentError,
+    CreditingScorer,
+    Documents,
+    PlantError,
+    Reason,
+    Reporter,
+    Scorer,
+    promises,
+)
 from plant_cli.api.functions import Promise, describe_value, surviving_exits
 from plant_cli.data.words import drop_unused
 from plant_cli.scoring.calibration import Calibration
@@ -40,7 +50,9 @@ class ScorerError(ComponentError):
         self.name = name
 
 
-def ask(name: str, what: str, call: Callable[[], Answer], promise: Promise | None = None, *given: Any) -> Answer:
+def ask(
+    name: str, what: str, call: Callable[[], Answer], promise: Promise | None = None, *given: Any
+) -> Answer:
     """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails, such as "cannot be saved".
 
     It fails as well if the answer, to what was `given`, is not what was promised.
@@ -58,7 +70,10 @@ def ask(name: str, what: str, call: Callable[[], Answer], promise: Promise | Non
 
 
 def check_scores(
-    name: str, score: Callable[[], Sequence[csr_array]], shape: tuple[int, int], views: int | None = None
+    name: str,
+    score: Callable[[], Sequence[csr_array]],
+    shape: tuple[int, int],
+    views: int | None = None,
 ) -> list[SparseScores]:
     """The scores that a scorer gives, if they are what was promised."""
     scored = [SparseScores.of(view) for view in ask(name, "fails", score, promises.SCORES)]
@@ -66,7 +81,9 @@ def check_scores(
         raise ScorerError(name, f"takes {len(scored)} views of documents, not {views}")
     for view in scored:
         if view.matrix.shape != shape:
-            raise ScorerError(name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)")
+            raise ScorerError(
+                name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)"
+            )
         if not np.isfinite(view.matrix.data).all():
             raise ScorerError(name, "gives scores that are not numbers")
     return scored
@@ -87,27 +104,47 @@ class NamedScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """Its reasons for some labels of one document; `ScorerError` if it fails."""
-        return list(ask(self.name, "cannot say why", lambda: self.scorer.explain(document, labels), promises.REASONS, labels))
+        return list(
+            ask(
+                self.name,
+                "cannot say why",
+                lambda: self.scorer.explain(document, labels),
+                promises.REASONS,
+                labels,
+            )
+        )
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """What each word of one document adds to the score of some labels, by view; empty if the scorer does not say."""
         if not isinstance(self.scorer, CreditingScorer):
             return []
         scorer, given = self.scorer, ((len(labels), len(document.vocabulary)), self.views)
-        return list(ask(self.name, "cannot say which words count", lambda: scorer.credit(document, labels), promises.CREDIT, *given))
+        return list(
+            ask(
+                self.name,
+                "cannot say which words count",
+                lambda: scorer.credit(document, labels),
+                promises.CREDIT,
+                *given,
+            )
+        )
 
     def score(self, documents: Documents, labels: int) -> list[SparseScores]:
         """Scores of documents under each view; `ScorerError` if it fails."""
         if not len(documents):
             return [SparseScores.of(no_scores(0, labels))] * self.views
-        return check_scores(self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views)
+        return check_scores(
+            self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views
+        )
 
 
 def _name_words(reason: Reason, common: Set[str]) -> Reason:
     """The reason with its first words for a text, if it has none; common words only where there are no others."""
     if reason.text or not reason.words:
         return reason
-    words = (tuple(word for word in reason.words if word not in common) or tuple(reason.words))[:WORDS_NAMED]
+    words = (tuple(word for word in reason.words if word not in common) or tuple(reason.words))[
+        :WORDS_NAMED
+    ]
     return Reason(text=", ".join(words), words=words)
 
 
@@ -119,34 +156,51 @@ class FusedScorers:
     fusion: FrequencyLinear  # weights of the views of all
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
     train_counts: Ints  # training documents of each label [L]; negative for labels that were added (`frequency_linear`)
-    known: KnownWords | None = None  # None in runs from before there was one: every document is believed
+    known: KnownWords | None = (
+        None  # None in runs from before there was one: every document is believed
+    )
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
         """Reasons of each scorer for some labels of one document. Words common in train are named only where there are no others."""
         common = frozenset[str]() if self.known is None else self.known.common
-        return {scorer.name: [_name_words(reason, common) for reason in scorer.explain(document, labels)] for scorer in self.scorers}
+        return {
+            scorer.name: [
+                _name_words(reason, common) for reason in scorer.explain(document, labels)
+            ]
+            for scorer in self.scorers
+        }
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
         """Score documents; `ScorerError` if a scorer fails."""
         parts = list(self.score_some(documents, reporter, name))
         if len(parts) == 1:
             return parts[0]
-        trust = None if self.known is None else np.concatenate([part.trust for part in parts if part.trust is not None])
+        trust = (
+            None
+            if self.known is None
+            else np.concatenate([part.trust for part in parts if part.trust is not None])
+        )
         pairs = ScoredPairs.join([part.pairs for part in parts])
         return ScoredDocuments(scorers=self, pairs=pairs, documents=documents, trust=trust)
 
-    def score_some(self, documents: Documents, reporter: Reporter, name: str) -> Iterator[ScoredDocuments]:
+    def score_some(
+        self, documents: Documents, reporter: Reporter, name: str
+    ) -> Iterator[ScoredDocuments]:
         """The same, some documents after others: memory does not grow with them."""
         with reporter.progress(f"scorers: {name}", len(documents), "documents") as task:
             for block in cut_rows(max(1, len(documents)), 1, DOCUMENTS_SCORED):
                 rows = np.arange(*block.indices(len(documents)))
-                some = documents if len(rows) == len(documents) else drop_unused(documents.take(rows))
+                some = (
+                    documents if len(rows) == len(documents) else drop_unused(documents.take(rows))
+                )
                 scores: list[SparseScores] = []
                 for scorer in self.scorers:
                     scores += scorer.score(some, len(self.train_counts))
                     task.advance(len(rows) / len(self.scorers))
                 trust = None if self.known is None else self.known.trust(some)
-                yield ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=some, trust=trust)
+                yield ScoredDocuments(
+                    scorers=self, pairs=gather_pairs(scores), documents=some, trust=trust
+                )
 
     def views_of(self, name: str) -> list[int]:
         """The positions of a scorer's views among all."""
@@ -174,7 +228,9 @@ class ScoredDocuments:
 
     def logits(self, rows: Rows) -> Logits:
         """Logits of some documents for all labels [b, L], drawn to base rates."""
-        drawn: Logits = self.draw(self.fused.dense(rows), rows[:, None], self.scorers.train_counts).astype(np.float32)
+        drawn: Logits = self.draw(
+            self.fused.dense(rows), rows[:, None], self.scorers.train_counts
+        ).astype(np.float32)
         return drawn
 
     def look_up(self, rows: Ints, labels: Ints) -> Floats:
@@ -182,7 +238,9 @@ class ScoredDocuments:
         return self.draw(self._look_up(rows, labels), rows, self.scorers.train_counts[labels])
 
     def _look_up(self, rows: Ints, labels: Ints) -> Floats:
-        return self.scorers.fusion.apply(self.pairs.look_up(rows, labels), self.scorers.train_counts[labels])
+        return self.scorers.fusion.apply(
+            self.pairs.look_up(rows, labels), self.scorers.train_counts[labels]
+        )
 
     def draw(self, logits: npt.NDArray[Any], rows: Ints, counts: Ints) -> npt.NDArray[Any]:
         """Logits of any shape, drawn to base rates as far as documents are not believed, by the document and training frequency of each."""
@@ -194,7 +252,12 @@ class ScoredDocuments:
     def as_source(self) -> ScoredPairs:
         """The listed pairs with one source: all scorers together, not drawn to base rates."""
         logits = self._look_up(self.pairs.rows, self.pairs.labels)
-        return ScoredPairs(shape=self.pairs.shape, rows=self.pairs.rows, labels=self.pairs.labels, values=logits[:, None])
+        return ScoredPairs(
+            shape=self.pairs.shape,
+            rows=self.pairs.rows,
+            labels=self.pairs.labels,
+            values=logits[:, None],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,21 +268,40 @@ class Combination:
     calibration: Calibration  # of the network, where there is one, and then of the scorers together
     train_counts: Ints  # those of the scorers, if there are any [L]
     excluded: Sequence[int] = ()  # labels that are never suggested
-    common: Set[str] = frozenset()  # words as good as stop words by train, of a network alone; scorers know them by `KnownWords`
+    common: Set[str] = (
+        frozenset()
+    )  # words as good as stop words by train, of a network alone; scorers know them by `KnownWords`
 
     def calibrate(self, scored: ScoredDocuments) -> SparseScores:
         """Calibrated logits of documents by scorers without a network, drawn to base rates."""
         last, counts = self.calibration.last, self.train_counts
-        if scored.trust is not None and (scored.trust < 1).any():  # base rates differ by training frequency, however high it is
+        if (
+            scored.trust is not None and (scored.trust < 1).any()
+        ):  # base rates differ by training frequency, however high it is
             last = max(last, float(counts.max(initial=0)))
-        scores = self.calibration.apply_sparse(fuse(scored.scorers.fusion, scored.pairs, counts, last), counts)
+        scores = self.calibration.apply_sparse(
+            fuse(scored.scorers.fusion, scored.pairs, counts, last), counts
+        )
         matrix, rows = scores.matrix, np.arange(len(scored))[:, None]
-        matrix.data = scored.draw(matrix.data, scores.rows, counts[matrix.indices]).astype(np.float32)
-        return replace(scores, floors=scored.draw(scores.floors, rows, group_frequencies(counts, last)[0]).astype(np.float32))
+        matrix.data = scored.draw(matrix.data, scores.rows, counts[matrix.indices]).astype(
+            np.float32
+        )
+        return replace(
+            scores,
+            floors=scored.draw(scores.floors, rows, group_frequencies(counts, last)[0]).astype(
+                np.float32
+            ),
+        )
 
 
 def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     """The k best labels of documents by each scorer alone."""
     scorers = scored.scorers
-    parts = {name: scored.pairs.take(scorers.views_of(name)) for name in (scorer.name for scorer in scorers.scorers)}
-    return {name: TopLabels.of(fuse(scorers.alone[name], pairs, scorers.train_counts), k) for name, pairs in parts.items()}
+    parts = {
+        name: scored.pairs.take(scorers.views_of(name))
+        for name in (scorer.name for scorer in scorers.scorers)
+    }
+    return {
+        name: TopLabels.of(fuse(scorers.alone[name], pairs, scorers.train_counts), k)
+        for name, pairs in parts.items()
+    }

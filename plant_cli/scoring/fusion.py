@@ -37,15 +37,23 @@ class ScoredPairs:
     rows: Ints  # document of each pair, rising [P]
     labels: Ints  # label of each pair, rising within a document [P]
     values: Floats  # score of each pair by each source [P, S]
-    floors: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # scores of all other labels of a document [B, S]; empty: unknown
-    scales: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what one unit of a source's own score is here [B, S]; empty: unknown
-    zeros: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what its score 0 is here [B, S]; empty: unknown
+    floors: Floats = field(
+        default_factory=lambda: np.zeros((0, 0))
+    )  # scores of all other labels of a document [B, S]; empty: unknown
+    scales: Floats = field(
+        default_factory=lambda: np.zeros((0, 0))
+    )  # what one unit of a source's own score is here [B, S]; empty: unknown
+    zeros: Floats = field(
+        default_factory=lambda: np.zeros((0, 0))
+    )  # what its score 0 is here [B, S]; empty: unknown
 
     @classmethod
     def join(cls, parts: Sequence[ScoredPairs]) -> ScoredPairs:
         """Pairs of consecutive documents as one."""
         starts = np.cumsum([0, *(part.shape[0] for part in parts)])
-        rows = np.concatenate([part.rows + start for part, start in zip(parts, starts[:-1], strict=True)])
+        rows = np.concatenate(
+            [part.rows + start for part, start in zip(parts, starts[:-1], strict=True)]
+        )
         names = "labels", "values", "floors", "scales", "zeros"
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(shape=(int(starts[-1]), parts[0].shape[1]), rows=rows, **joined)
@@ -77,11 +85,18 @@ class ScoredPairs:
         order = np.lexsort((self.labels, -logits, self.rows))
         rank = np.arange(len(order)) - ends[self.rows]
         kept = rank < k
-        top, best = np.full((documents, width), -1, dtype=np.int64), np.full((documents, width), -np.inf)
+        top, best = (
+            np.full((documents, width), -1, dtype=np.int64),
+            np.full((documents, width), -np.inf),
+        )
         top[self.rows[kept], rank[kept]] = self.labels[order][kept]
         best[self.rows[kept], rank[kept]] = logits[order][kept]
         scores = np.where(top >= 0, distinct_probabilities(best), -np.inf)
-        return TopLabels(labels=top, scores=scores, assigned_share=float((logits >= 0).sum()) / max(1, documents * labels))
+        return TopLabels(
+            labels=top,
+            scores=scores,
+            assigned_share=float((logits >= 0).sum()) / max(1, documents * labels),
+        )
 
 
 def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
@@ -94,7 +109,15 @@ def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
     floors = np.concatenate([part.floors.astype(np.float64) for part in scores], axis=1)
     means, scales = find_scale(values, floors, rows)
     values, floors = (values - means[rows]) * scales[rows], (floors - means) * scales
-    return ScoredPairs(shape=shape, rows=rows, labels=labels, values=values, floors=floors, scales=scales, zeros=-means * scales)
+    return ScoredPairs(
+        shape=shape,
+        rows=rows,
+        labels=labels,
+        values=values,
+        floors=floors,
+        scales=scales,
+        zeros=-means * scales,
+    )
 
 
 def find_scale(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Floats]:
@@ -146,18 +169,28 @@ def fit_fusion(
     used = counts > 0
     strength = penalty * pairs.shape[0]
     if right[used].any():
-        known = FrequencyLinear.fit(pairs.values[used], right[used], counts[used], knots=knots, penalty=strength)
+        known = FrequencyLinear.fit(
+            pairs.values[used], right[used], counts[used], knots=knots, penalty=strength
+        )
     else:
         known = FrequencyLinear.constant([1.0 / scorers] * scorers, NOTHING_LEARNED, knots)
     if not by_name.any():
         return known
-    able = np.zeros(scorers, dtype=np.bool_)  # scorers that need no training document of a label are asked alone
+    able = np.zeros(
+        scorers, dtype=np.bool_
+    )  # scorers that need no training document of a label are asked alone
     able[: len(zero_shot)] = zero_shot
     weights = np.zeros(scorers)
     if right.any():
         fewest = train_counts[pairs.labels[right]].min()  # most often one
         rarest = train_counts[pairs.labels] == fewest
-        rare = FrequencyLinear.fit(pairs.values[rarest][:, able], right[rarest], counts[rarest], knots=(1.0,), penalty=strength)
+        rare = FrequencyLinear.fit(
+            pairs.values[rarest][:, able],
+            right[rarest],
+            counts[rarest],
+            knots=(1.0,),
+            penalty=strength,
+        )
         weights[able] = rare.weights[:, 0]
         gain = np.log((train_counts == fewest).sum() / by_name.sum())
         bias = float(rare.bias[0] + (gain if vocabulary else min(0.0, gain)))
@@ -175,10 +208,16 @@ def learned_nothing(fusion: FrequencyLinear) -> bool:
     return bool((fusion.bias == NOTHING_LEARNED).all())
 
 
-def fuse(fusion: FrequencyLinear, pairs: ScoredPairs, train_counts: Ints, last: float = 0.0) -> SparseScores:
+def fuse(
+    fusion: FrequencyLinear, pairs: ScoredPairs, train_counts: Ints, last: float = 0.0
+) -> SparseScores:
     """Logits of documents by several scorers together, for all labels; those of `last` training documents and more are one group."""
     counts, groups = group_frequencies(train_counts, max(last, fusion.last))
     logits = fusion.apply(pairs.values, counts, groups[pairs.labels]).astype(np.float32)
     ends = np.searchsorted(pairs.rows, np.arange(pairs.shape[0] + 1))
     floors: npt.NDArray[np.float32] = fusion.apply_floors(pairs.floors, counts).astype(np.float32)
-    return SparseScores(matrix=csr_array((logits, pairs.labels, ends), shape=pairs.shape), floors=floors, groups=groups)
+    return SparseScores(
+        matrix=csr_array((logits, pairs.labels, ends), shape=pairs.shape),
+        floors=floors,
+        groups=groups,
+    )

@@ -41,7 +41,10 @@ class KeptScorers:
 
     def find(self, spec: ScorerSpec, options: Options) -> Fitted | None:
         """A scorer that was kept, fitted with these options on what it would be fitted on now."""
-        place, chosen = self._place(spec.name), Choice(name=spec.name, options=options.model_dump(mode="json"))
+        place, chosen = (
+            self._place(spec.name),
+            Choice(name=spec.name, options=options.model_dump(mode="json")),
+        )
         what = f"the scorer '{spec.name}' as it was fitted"
         if not is_whole(place / CHECKPOINT_MARK, what, self.warn):
             return None
@@ -49,9 +52,18 @@ class KeptScorers:
             tensors, marks = read_tensors(place / FITTED_ARRAYS, what, "", framework="np")
             if marks.get("key") != self._key(chosen):
                 return None
-            views = [SparseScores.of(unpack_matrix(f"{VIEW}{number}", tensors)) for number in range(int(marks["views"]))]
-            learned = {name.removeprefix(LEARNED): array for name, array in tensors.items() if name.startswith(LEARNED)}
-            return NamedScorer(chosen=chosen, scorer=spec.load(options, learned), views=len(views)), views
+            views = [
+                SparseScores.of(unpack_matrix(f"{VIEW}{number}", tensors))
+                for number in range(int(marks["views"]))
+            ]
+            learned = {
+                name.removeprefix(LEARNED): array
+                for name, array in tensors.items()
+                if name.startswith(LEARNED)
+            }
+            return NamedScorer(
+                chosen=chosen, scorer=spec.load(options, learned), views=len(views)
+            ), views
         except (ArtefactError, KeyError, ValueError) as error:
             self.warn(f"{what} cannot be read ({error}): it is fitted again")
             return None
@@ -67,7 +79,12 @@ class KeptScorers:
         named = {f"{LEARNED}{name}": array for name, array in tensors.items()}
         for number, view in enumerate(views):
             named |= pack_matrix(f"{VIEW}{number}", view.matrix)
-        write_tensors(place / FITTED_ARRAYS, named, {"key": self._key(scorer.chosen), "views": str(len(views))}, framework="np")
+        write_tensors(
+            place / FITTED_ARRAYS,
+            named,
+            {"key": self._key(scorer.chosen), "views": str(len(views))},
+            framework="np",
+        )
         write_mark(place / CHECKPOINT_MARK)
 
     def drop(self) -> None:

@@ -37,10 +37,15 @@ POOREST = 0.05  # share of the training documents that may tell less
 WORDS_HASHED = 1 << 16  # at a time
 ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
 UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
-COMMON, COMMON_FROM = 0.2, 20  # share of the training documents beyond which a word is as good as a stop word, and their least number
+COMMON, COMMON_FROM = (
+    0.2,
+    20,
+)  # share of the training documents beyond which a word is as good as a stop word, and their least number
 LITTLE = 0.25  # trust below which a user is told
 PIECE_LENGTH = 4  # characters of an n-gram
-HASH_FACTORS = np.random.default_rng(FIXED_SEED).integers(1 << 63, size=PIECE_LENGTH, dtype=np.uint64)  # of its characters, for its hash
+HASH_FACTORS = np.random.default_rng(FIXED_SEED).integers(
+    1 << 63, size=PIECE_LENGTH, dtype=np.uint64
+)  # of its characters, for its hash
 ALIKE = 0.5  # share of a word's n-grams that words of train must have
 TEXTS_SHOWN = 5  # ids in a message
 
@@ -60,8 +65,14 @@ class KnownWords:
     def fit(cls, documents: Documents, names: Documents, rows: Ints) -> KnownWords:
         """Of training documents and names of labels; `rows` of the former say what is usual, each as if it were not in train."""
         words, frequencies = tuple(documents.vocabulary), word_frequencies(documents)
-        told, usual = np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1), documents.take(rows)
-        least = [float(np.quantile(values, POOREST)) if len(rows) else 0.0 for values in _add_up(usual, told, frequencies > 1)]
+        told, usual = (
+            np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1),
+            documents.take(rows),
+        )
+        least = [
+            float(np.quantile(values, POOREST)) if len(rows) else 0.0
+            for values in _add_up(usual, told, frequencies > 1)
+        ]
         return cls(
             words=words,
             frequencies=frequencies,
@@ -82,14 +93,20 @@ class KnownWords:
                 told[number] = self._told_by_pieces(documents.vocabulary[number])
         values = _add_up(documents, told, known >= 0)
         some = _add_up(documents, ((known >= 0) | (told > 0)).astype(np.float64), known >= 0)[0] > 0
-        parts = [np.minimum(1.0, one / least) for one, least in zip(values, (self.enough, self.share), strict=True) if least > 0]
+        parts = [
+            np.minimum(1.0, one / least)
+            for one, least in zip(values, (self.enough, self.share), strict=True)
+            if least > 0
+        ]
         trust: Floats = np.prod([some, *parts], axis=0)
         return trust
 
     @cached_property
     def common(self) -> frozenset[str]:
         """Words that so many training documents have that each tells next to nothing."""
-        return frozenset(self.words[place] for place in find_common(self.frequencies, self.documents))
+        return frozenset(
+            self.words[place] for place in find_common(self.frequencies, self.documents)
+        )
 
     def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
         """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""
@@ -104,20 +121,32 @@ class KnownWords:
     @cached_property
     def _told(self) -> Floats:
         """What each word tells, and one that no training document has [V + named + 1]."""
-        told: Floats = np.log((self.documents + 1) / (1 + np.append(self.frequencies, np.zeros(len(self.named) + 1))))
+        told: Floats = np.log(
+            (self.documents + 1) / (1 + np.append(self.frequencies, np.zeros(len(self.named) + 1)))
+        )
         return told
 
     @cached_property
     def _pieces(self) -> npt.NDArray[np.uint64]:
         words = tuple(self._places)
-        blocks = [EDGE.join(("", *words[block], EDGE * PIECE_LENGTH)) for block in cut_rows(max(1, len(words)), 1, WORDS_HASHED)]
-        return np.unique(np.concatenate([np.unique(_hash_pieces(block)) for block in blocks]))  # all at once takes 30 bytes of a letter
+        blocks = [
+            EDGE.join(("", *words[block], EDGE * PIECE_LENGTH))
+            for block in cut_rows(max(1, len(words)), 1, WORDS_HASHED)
+        ]
+        return np.unique(
+            np.concatenate([np.unique(_hash_pieces(block)) for block in blocks])
+        )  # all at once takes 30 bytes of a letter
 
     def _told_by_pieces(self, word: str) -> float:
         """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""
-        if not word.isalpha() or len(word) < PIECE_LENGTH:  # 2024 and 2025 are not forms of one word
+        if (
+            not word.isalpha() or len(word) < PIECE_LENGTH
+        ):  # 2024 and 2025 are not forms of one word
             return 0.0
-        first, last = (np.searchsorted(self._pieces, _hash_pieces(f"{EDGE}{word}{EDGE}"), side) for side in ("left", "right"))
+        first, last = (
+            np.searchsorted(self._pieces, _hash_pieces(f"{EDGE}{word}{EDGE}"), side)
+            for side in ("left", "right")
+        )
         share = float((last > first).mean())
         return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0
 
@@ -130,23 +159,39 @@ def find_common(frequencies: Ints, documents: int) -> list[int]:
 
 def _hash_pieces(text: str) -> npt.NDArray[np.uint64]:
     """A hash of each n-gram of a text that is not shorter than one, in order; different n-grams have one by a chance of about 1e-19."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
-    hashes: npt.NDArray[np.uint64] = np.lib.stride_tricks.sliding_window_view(codes, PIECE_LENGTH) @ HASH_FACTORS
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(
+        np.uint64
+    )
+    hashes: npt.NDArray[np.uint64] = (
+        np.lib.stride_tricks.sliding_window_view(codes, PIECE_LENGTH) @ HASH_FACTORS
+    )
     return hashes
 
 
-def _add_up(documents: Documents, told: Floats, known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _add_up(
+    documents: Documents, told: Floats, known: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
     """What the distinct words of each document tell together [B], and which share of them, and of some more, is known [B]."""
     has = csr_array(documents.counts > 0).astype(np.float64)
     return has @ told, (has @ known.astype(np.float64) + ASSUMED) / (np.diff(has.indptr) + ASSUMED)
 
 
-def warn_of_unknown(ids: Sequence[str], trust: Floats, reporter: Reporter, *, reads_pieces: bool) -> None:
+def warn_of_unknown(
+    ids: Sequence[str], trust: Floats, reporter: Reporter, *, reads_pieces: bool
+) -> None:
     """Say which texts tell a model nothing, or little (NaN: nothing is said); `reads_pieces`: a network suggests labels all the same."""
-    nothing = "the network alone, which reads parts of words, suggests labels" if reads_pieces else "nothing is suggested for them"
+    nothing = (
+        "the network alone, which reads parts of words, suggests labels"
+        if reads_pieces
+        else "nothing is suggested for them"
+    )
     for which, what, follows in (
         (trust == 0, "tell the model nothing: no word is one that it learned from", nothing),
-        ((trust > 0) & (trust < LITTLE), "tell the model little: few words that it knows, or common ones", "scores are near base rates"),
+        (
+            (trust > 0) & (trust < LITTLE),
+            "tell the model little: few words that it knows, or common ones",
+            "scores are near base rates",
+        ),
     ):
         rows = np.flatnonzero(which).tolist()
         if rows:

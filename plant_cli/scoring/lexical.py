@@ -32,7 +32,9 @@ from plant_cli.scoring.sparse_scores import (
 AnyFloats = npt.NDArray[np.floating[Any]]
 
 
-def inverse_frequency(documents: int, docs_with_term: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+def inverse_frequency(
+    documents: int, docs_with_term: npt.NDArray[np.integer[Any]]
+) -> npt.NDArray[np.float64]:
     """ln((N + 1) / (n + 1)) of terms that n [V] of N documents have: 0 for a term of every document, finite for one of none."""
     weights: npt.NDArray[np.float64] = np.log((documents + 1) / (docs_with_term + 1))
     return weights
@@ -60,7 +62,10 @@ def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
 
 def unit_rows(matrix: csr_array, scales: AnyFloats | None = None) -> csr_array:
     """The matrix with rows scaled to length 1, float32; empty rows stay empty. `scales`: those of `inverse_lengths`, if they are known."""
-    scaled = diags_array(inverse_lengths(matrix) if scales is None else scales, dtype=np.float64) @ matrix
+    scaled = (
+        diags_array(inverse_lengths(matrix) if scales is None else scales, dtype=np.float64)
+        @ matrix
+    )
     return csr_array(scaled, dtype=np.float32)
 
 
@@ -83,7 +88,9 @@ def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
 
 def join_views(views: Sequence[csr_array]) -> csr_array:
     """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV] whose cosines are the means of theirs."""
-    return csr_array(hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr"))
+    return csr_array(
+        hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr")
+    )
 
 
 DOCUMENTS_COUNTED = 1 << 14  # at a time
@@ -95,25 +102,38 @@ def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
         yield documents.counts
         return
     for start in range(0, len(documents), DOCUMENTS_COUNTED):
-        yield documents.take(np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))).counts
+        yield documents.take(
+            np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))
+        ).counts
 
 
 def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
     """How many documents have each word of their vocabulary [W]."""
 
     def make() -> npt.NDArray[np.int64]:
-        return sum(map(document_frequencies, count_in_blocks(documents)), np.zeros(len(documents.vocabulary), dtype=np.int64))
+        return sum(
+            map(document_frequencies, count_in_blocks(documents)),
+            np.zeros(len(documents.vocabulary), dtype=np.int64),
+        )
 
     return documents.remember("word frequencies", make)
 
 
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:
     """Matrices of consecutive rows as one, csr float32 [rows, width], made one after another; they hold no more than so many cells."""
-    data, indices, ends = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.int32), np.zeros(rows + 1, dtype=np.int64)
+    data, indices, ends = (
+        np.empty(cells, dtype=np.float32),
+        np.empty(cells, dtype=np.int32),
+        np.zeros(rows + 1, dtype=np.int64),
+    )
     row = filled = 0
     for part in parts:
         inside = slice(filled, filled + part.nnz)
-        data[inside], indices[inside], ends[row + 1 : row + 1 + part.shape[0]] = part.data, part.indices, filled + part.indptr[1:]
+        data[inside], indices[inside], ends[row + 1 : row + 1 + part.shape[0]] = (
+            part.data,
+            part.indices,
+            filled + part.indptr[1:],
+        )
         row, filled = row + part.shape[0], inside.stop
     return csr_array((data[:filled], indices[:filled], short_ends(ends)), shape=(rows, width))
 
@@ -126,7 +146,9 @@ def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> lis
     """The character n-grams of a word between two spaces, which mark its ends; with repeats. A word that is too short for one is one."""
     text = f"{EDGE}{word}{EDGE}"
     sizes = range(shortest, min(longest, len(text)) + 1)
-    return [text[start : start + size] for size in sizes for start in range(len(text) - size + 1)] or [text]
+    return [
+        text[start : start + size] for size in sizes for start in range(len(text) - size + 1)
+    ] or [text]
 
 
 @lru_cache(maxsize=4)
@@ -141,7 +163,11 @@ def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
     for word in words:
         columns += [numbers.setdefault(gram, len(numbers)) for gram in cut_word(word)]
         ends.append(len(columns))
-    cells = (np.ones(len(columns), dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends))
+    cells = (
+        np.ones(len(columns), dtype=np.float32),
+        np.array(columns, dtype=np.int32),
+        np.array(ends),
+    )
     matrix = csr_array(cells, shape=(len(words), len(numbers)))
     matrix.sum_duplicates()
     return MappingProxyType(numbers), matrix
@@ -217,7 +243,9 @@ def cut_documents(documents: Documents, length: int) -> tuple[Documents, Ints]:
     owners = np.repeat(np.arange(len(documents)), passages)
     number = np.arange(len(owners)) - np.repeat(np.cumsum(passages) - passages, passages)
     starts = documents.ends[:-1][owners] + number * step
-    return _slice_words(documents, starts, np.minimum(starts + length, documents.ends[1:][owners]) - starts), owners
+    return _slice_words(
+        documents, starts, np.minimum(starts + length, documents.ends[1:][owners]) - starts
+    ), owners
 
 
 def cut_leads(documents: Documents, length: int) -> Documents:
@@ -229,7 +257,9 @@ def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
     """Documents of slices of the words of others, by where each slice begins and how many words it has."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     positions = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, sizes)
-    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[positions], ends=ends)
+    return Documents(
+        vocabulary=documents.vocabulary, numbers=documents.numbers[positions], ends=ends
+    )
 
 
 WORD_LABEL_PAIRS = 1 << 22  # of word and label held at a time
@@ -254,17 +284,24 @@ def measure_relevance(
     time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept. `advance` is told how many labels are done.
     """
     parts = []
-    work, blocks = partial(_measure, _Occurrences.of(counts), measure, kept), cut_by_words(counts, gold)
+    work, blocks = (
+        partial(_measure, _Occurrences.of(counts), measure, kept),
+        cut_by_words(counts, gold),
+    )
     for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
         parts.append(part)
         advance(part.shape[0])
     return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
 
 
-def _measure(occurrences: _Occurrences, measure: Measure, kept: int | None, gold: csr_array) -> csr_array:
+def _measure(
+    occurrences: _Occurrences, measure: Measure, kept: int | None, gold: csr_array
+) -> csr_array:
     """`measure_relevance` of some labels at once."""
     world = _World.of(occurrences, gold)
-    relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
+    relevance = unit_rows(
+        world.store(measure(world.both, world.with_word, world.with_label, world.documents))
+    )
     relevance.eliminate_zeros()
     return relevance if kept is None else keep_best(relevance, kept).matrix
 
@@ -272,7 +309,12 @@ def _measure(occurrences: _Occurrences, measure: Measure, kept: int | None, gold
 def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
     """Consecutive slices of labels that meet no more than so many words together (default: `WORD_LABEL_PAIRS`), or one label each."""
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
-    slices, first, held, most = [], 0, 0, pairs or at_most(WORD_LABEL_PAIRS, BYTES_OF_A_WORD_LABEL_PAIR)
+    slices, first, held, most = (
+        [],
+        0,
+        0,
+        pairs or at_most(WORD_LABEL_PAIRS, BYTES_OF_A_WORD_LABEL_PAIR),
+    )
     for label, number in enumerate(met.tolist()):
         if label > first and held + number > most:
             slices.append(slice(first, label))
@@ -309,13 +351,18 @@ def leave_out_words(
         advance: told how many labels are done.
     """
     remaining = document_frequencies(counts) - 1
-    idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
+    idf = np.where(
+        remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0
+    )
     idf = idf if weights is None else idf * weights
     chosen = np.arange(counts.shape[0]) if rows is None else rows
     of_rows = csr_array(counts[chosen]).astype(np.float64)
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
-    work, blocks = partial(_leave_out, _Occurrences.of(counts), vectors, occurs, chosen, measure, min_df, k), cut_by_words(counts, gold)
+    work, blocks = (
+        partial(_leave_out, _Occurrences.of(counts), vectors, occurs, chosen, measure, min_df, k),
+        cut_by_words(counts, gold),
+    )
     for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
         parts.append(part)
         advance(part.matrix.shape[1])
@@ -333,7 +380,9 @@ def _leave_out(
     gold: csr_array,
 ) -> SparseScores:
     """`leave_out_words` of some labels at once."""
-    left = _LeftOut(_World.of(occurrences, gold), vectors, occurs, csr_array(gold[rows]), measure, min_df)
+    left = _LeftOut(
+        _World.of(occurrences, gold), vectors, occurs, csr_array(gold[rows]), measure, min_df
+    )
     return score_blocks(len(rows), gold.shape[1], left.score, k)
 
 
@@ -355,7 +404,10 @@ class _Occurrences:
     def of(cls, counts: csr_array) -> _Occurrences:
         """From counts without stored zeros, whose columns it shares."""
         return cls(
-            csr_array((np.ones(counts.nnz, dtype=np.int32), counts.indices, counts.indptr), shape=counts.shape),
+            csr_array(
+                (np.ones(counts.nnz, dtype=np.int32), counts.indices, counts.indptr),
+                shape=counts.shape,
+            ),
             document_frequencies(counts),
         )
 
@@ -379,7 +431,15 @@ class _World:
         labels = np.repeat(np.arange(met.shape[0]), np.diff(met.indptr))
         docs_with_label = np.bincount(gold.indices, minlength=gold.shape[1]).astype(np.int64)
         with_word, with_label = occurrences.docs_with_word[met.indices], docs_with_label[labels]
-        return cls(gold.shape[0], met.data.astype(np.int64), with_word, with_label, met.indices, met.indptr, met.shape)
+        return cls(
+            gold.shape[0],
+            met.data.astype(np.int64),
+            with_word,
+            with_label,
+            met.indices,
+            met.indptr,
+            met.shape,
+        )
 
     def store(self, values: Floats) -> csr_array:
         """Values of the pairs as a matrix [L, V]."""
@@ -389,7 +449,15 @@ class _World:
 class _LeftOut:
     """Relevance with and without the document left out: of its words and others, of its labels and others; the impossible is clipped."""
 
-    def __init__(self, world: _World, vectors: csr_array, occurs: csr_array, gold: csr_array, measure: Measure, min_df: int) -> None:
+    def __init__(
+        self,
+        world: _World,
+        vectors: csr_array,
+        occurs: csr_array,
+        gold: csr_array,
+        measure: Measure,
+        min_df: int,
+    ) -> None:
         self.vectors, self.occurs, self.gold = vectors, occurs, gold
         rest, both, word, label = world.documents - 1, world.both, world.with_word, world.with_label
         frequent, known = word >= min_df, word - 1 >= min_df
@@ -399,9 +467,13 @@ class _LeftOut:
             both = np.clip(both, np.maximum(0, word + label - rest), np.minimum(word, label))
             return measure(both, word, label, rest)
 
-        elsewhere = np.where(frequent, measure_rest(both, word, label), 0.0)  # the word is not in the document
+        elsewhere = np.where(
+            frequent, measure_rest(both, word, label), 0.0
+        )  # the word is not in the document
         here = np.where(known, measure_rest(both, word - 1, label), 0.0)
-        always = both == label  # all documents of the label have the word: one without it is none of them
+        always = (
+            both == label
+        )  # all documents of the label have the word: one without it is none of them
         own_elsewhere = np.where(frequent & ~always, measure_rest(both, word, label - 1), 0.0)
         own_here = np.where(known, measure_rest(both - 1, word - 1, label - 1), 0.0)
         self.here, self.own_here = csr_array(world.store(here).T), world.store(own_here)
@@ -413,12 +485,18 @@ class _LeftOut:
     def score(self, block: slice) -> csr_array:
         """Cosines [b, L] of the documents in a block, those above 0."""
         vectors, occurs = self.vectors[block].astype(np.float64), self.occurs[block]
-        scores = _divide((vectors @ self.here).toarray(), self.squares + (occurs @ self.change).toarray(), self.squares)
+        scores = _divide(
+            (vectors @ self.here).toarray(),
+            self.squares + (occurs @ self.change).toarray(),
+            self.squares,
+        )
         own_rows, own_labels = self.gold[block].nonzero()
         for part in _cut_pairs(np.diff(self.own_here.indptr)[own_labels]):
             rows, labels = own_rows[part], own_labels[part]
             products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
-            squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
+            squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(
+                axis=1
+            )
             scores[rows, labels] = _divide(products, squares, self.squares[labels])
         return csr_array(np.maximum(scores, 0))
 
@@ -426,7 +504,11 @@ class _LeftOut:
 def _cut_pairs(sizes: Counts) -> Iterator[slice]:
     """Consecutive pairs that hold about `WORD_LABEL_PAIRS` words together; a frequent label meets most of the vocabulary."""
     held = np.cumsum(sizes)
-    cuts = np.searchsorted(held, np.arange(WORD_LABEL_PAIRS, held[-1], WORD_LABEL_PAIRS)).tolist() if len(held) else []
+    cuts = (
+        np.searchsorted(held, np.arange(WORD_LABEL_PAIRS, held[-1], WORD_LABEL_PAIRS)).tolist()
+        if len(held)
+        else []
+    )
     return (slice(first, last) for first, last in pairwise([0, *cuts, len(held)]))
 
 
@@ -441,7 +523,12 @@ AnyInts = npt.NDArray[np.integer[Any]]
 
 
 def score_passages(
-    passages: csr_array, document_of: AnyInts, by_term: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = LABELS_LISTED
+    passages: csr_array,
+    document_of: AnyInts,
+    by_term: csr_array,
+    label_of: AnyInts,
+    shape: tuple[int, int],
+    k: int = LABELS_LISTED,
 ) -> SparseScores:
     """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
 
@@ -466,18 +553,26 @@ def score_passages(
                 cosines = csr_array(passages[rows] @ by_term)
             else:
                 owners, firsts = np.unique(owners, return_index=True)
-                cosines = csr_array(np.maximum.reduceat(multiply_out(passages[rows], by_term), firsts))
+                cosines = csr_array(
+                    np.maximum.reduceat(multiply_out(passages[rows], by_term), firsts)
+                )
             return fold_highest(cosines, owners, label_of, (block.stop - block.start, labels))
 
-        parts = list(cut_rows(last - first, by_term.shape[1])) or [slice(0, 0)]  # one document may have very many passages
+        parts = list(cut_rows(last - first, by_term.shape[1])) or [
+            slice(0, 0)
+        ]  # one document may have very many passages
         return reduce(csr_array.maximum, map(fold, parts))
 
     return score_blocks(documents, labels, score, k, held=by_term.shape[1] * max(1, passages_each))
 
 
-def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:
+def fold_highest(
+    values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]
+) -> csr_array:
     """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of the result, csr."""
-    kind = np.int32 if shape[0] * shape[1] < 2**31 else np.int64  # half the memory where that is enough
+    kind = (
+        np.int32 if shape[0] * shape[1] < 2**31 else np.int64
+    )  # half the memory where that is enough
     places = np.repeat((row_of * shape[1]).astype(kind), np.diff(values.indptr))
     places += column_of.astype(kind)[values.indices]
     highest = np.zeros(shape[0] * shape[1], dtype=values.dtype)

@@ -31,7 +31,9 @@ class ModelSource:
     corpus: Corpus
     component: ComponentLookup  # finds backbone, decoder and scorers
     machine: MachineSection  # where it is to run
-    relevance: Callable[[], Path | None] = lambda: None  # the run's folder `mig`; asked only if the decoder looks at words
+    relevance: Callable[[], Path | None] = lambda: (
+        None
+    )  # the run's folder `mig`; asked only if the decoder looks at words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +51,13 @@ class TokenEvidence:
 class TrainedModel:
     """A model that is loaded once and asked many times: scorers without a network. `NetworkModel` has one."""
 
-    combination: Combination | None  # the scorers and the calibration; None for a network that was saved without calibration
+    combination: (
+        Combination | None
+    )  # the scorers and the calibration; None for a network that was saved without calibration
     analyser: Analyser  # finds the words of texts
-    reads_pieces: ClassVar[bool] = False  # whether something of it reads words that train has not, by their parts
+    reads_pieces: ClassVar[bool] = (
+        False  # whether something of it reads words that train has not, by their parts
+    )
 
     @property
     def scorers(self) -> FusedScorers | None:
@@ -74,7 +80,10 @@ class TrainedModel:
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """The k best labels of each text that are not excluded."""
-        excluded = np.array(sorted({*scoring.excluded, *(self.combination.excluded if self.combination else ())}), dtype=np.int64)
+        excluded = np.array(
+            sorted({*scoring.excluded, *(self.combination.excluded if self.combination else ())}),
+            dtype=np.int64,
+        )
         if not len(excluded):
             return self._score(texts, scoring)
 
@@ -84,7 +93,9 @@ class TrainedModel:
             assert scoring.keep is not None  # else nothing is kept
             scoring.keep(rows, left)
 
-        wider = replace(scoring, k=scoring.k + len(excluded), keep=None if scoring.keep is None else keep)
+        wider = replace(
+            scoring, k=scoring.k + len(excluded), keep=None if scoring.keep is None else keep
+        )
         return self._score(texts, wider).bar(excluded, scoring.k)
 
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
@@ -92,7 +103,11 @@ class TrainedModel:
         assert self.scorers is not None
         found, said = list[TopLabels](), (scoring.reporter, scoring.name)
         first = 0
-        for scored in self.scorers.score_some(self._words(texts, scoring), *said) if scoring.scored is None else [scoring.scored]:
+        for scored in (
+            self.scorers.score_some(self._words(texts, scoring), *said)
+            if scoring.scored is None
+            else [scoring.scored]
+        ):
             logits = self.combination.calibrate(scored)
             top = TopLabels.of(logits, scoring.k, scoring.should_stop)
             if scoring.keep is not None:
@@ -101,18 +116,26 @@ class TrainedModel:
                     rows = np.arange(start, min(start + DOCUMENTS_BETWEEN_CHECKS, len(scored)))
                     scoring.keep(first + rows, logits.dense(rows))
             parts = score_parts(scored, scoring.k) if scoring.parts else {}
-            reasons = explain_labels(scored, self.combination, top.labels) if scoring.reasons else ()
+            reasons = (
+                explain_labels(scored, self.combination, top.labels) if scoring.reasons else ()
+            )
             found.append(replace(top, trust=scored.trust, parts=parts, reasons=reasons))
             first += len(scored)
         return TopLabels.join(found)
 
     def weigh_tokens(
-        self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter
+        self,
+        text: str,
+        words: Documents,
+        choose: Callable[[Floats], Sequence[int]],
+        reporter: Reporter,
     ) -> TokenEvidence | None:
         """The logits of a text, and what those of the labels that are chosen by them lose without each token; None without a network."""
         return None
 
-    def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
+    def compare_tokens(
+        self, text: str, words: Documents, labels: Sequence[int]
+    ) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
         """The spans of a network's tokens [T, 2], and by each other way to weigh them what each is worth for some labels [k, T]."""
         return np.zeros((0, 2), dtype=np.int64), {}
 
@@ -124,8 +147,14 @@ def has_network(folder: Path) -> bool:
 
 def load_model(source: ModelSource) -> TrainedModel:
     """A trained model."""
-    combination = read_scorers(source.folder, source.corpus.labels, source.corpus.analyser, source.component)
-    if not has_network(source.folder) and combination is not None and combination.scorers is not None:
+    combination = read_scorers(
+        source.folder, source.corpus.labels, source.corpus.analyser, source.component
+    )
+    if (
+        not has_network(source.folder)
+        and combination is not None
+        and combination.scorers is not None
+    ):
         return TrainedModel(combination=combination, analyser=source.corpus.analyser)
 
     from plant_cli.scoring.network_scores import load_network_model  # torch takes seconds to import

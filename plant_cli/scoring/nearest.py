@@ -28,7 +28,9 @@ DOCUMENTS_PER_PRODUCT = 64  # documents whose candidates are found by one sparse
 class NearestDocuments:
     """Finds the nearest of N training documents, csr [N, V] float32 without negative values; rows of length 1 make products cosines."""
 
-    def __init__(self, train: csr_array, postings: int = POSTINGS, candidates: int = CANDIDATES) -> None:
+    def __init__(
+        self, train: csr_array, postings: int = POSTINGS, candidates: int = CANDIDATES
+    ) -> None:
         self._train, self._postings, self._candidates = train, postings, candidates
         by_term = csr_array(train.T)
         by_term.sort_indices()
@@ -44,7 +46,9 @@ class NearestDocuments:
         by_term.indptr = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))  # type: ignore[assignment]
         self._by_term = by_term
 
-    def find(self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None) -> csr_array:
+    def find(
+        self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None
+    ) -> csr_array:
         """Cosines of documents, csr [B, V], with the `count` nearest of each, csr [B, N] float32, columns ascending.
 
         A smaller index wins every tie. `without` is a training document of each that does not count [B], such as itself.
@@ -65,20 +69,31 @@ class NearestDocuments:
                 query[documents.indices[terms]] = 0
                 best = top_k(values, count, near)
                 found.append((near[best], values[best]))
-        columns, cosines = (np.concatenate([*parts, []]) for parts in (zip(*found, strict=True) if found else ((), ())))
+        columns, cosines = (
+            np.concatenate([*parts, []])
+            for parts in (zip(*found, strict=True) if found else ((), ()))
+        )
         ends = short_ends(np.cumsum([0, *(len(near) for near, _ in found)]))
-        return csr_array((cosines.astype(np.float32), columns.astype(np.int32), ends), shape=(documents.shape[0], self._train.shape[0]))
+        return csr_array(
+            (cosines.astype(np.float32), columns.astype(np.int32), ends),
+            shape=(documents.shape[0], self._train.shape[0]),
+        )
 
     def _choose_terms(self, documents: csr_array) -> csr_array:
         """The same documents by their terms of the shortest lists alone, csr [B, V]."""
-        rows, sizes = np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr)), self._sizes[documents.indices]
+        rows, sizes = (
+            np.repeat(np.arange(documents.shape[0]), np.diff(documents.indptr)),
+            self._sizes[documents.indices],
+        )
         order = np.lexsort((sizes, rows))
         total = np.cumsum(sizes[order])
         before = np.concatenate([[0], total])[documents.indptr[:-1]]
         kept = np.zeros(len(order), dtype=np.bool_)
         kept[order] = total - before[rows] <= self._postings
         ends = short_ends(np.concatenate([[0], np.cumsum(kept)])[documents.indptr])
-        return csr_array((documents.data[kept], documents.indices[kept], ends), shape=documents.shape)
+        return csr_array(
+            (documents.data[kept], documents.indices[kept], ends), shape=documents.shape
+        )
 
 
 def share_labels(cosines: csr_array, gold: csr_array, power: float) -> csr_array:
@@ -90,7 +105,10 @@ def share_labels(cosines: csr_array, gold: csr_array, power: float) -> csr_array
     rows = np.repeat(np.arange(cosines.shape[0]), np.diff(cosines.indptr))
     sums = np.bincount(rows, weights, cosines.shape[0])
     shares = weights / np.where(sums > 0, sums, 1.0)[rows]
-    scores = csr_array(csr_array((shares, cosines.indices, cosines.indptr), shape=cosines.shape) @ gold, dtype=np.float32)
+    scores = csr_array(
+        csr_array((shares, cosines.indices, cosines.indptr), shape=cosines.shape) @ gold,
+        dtype=np.float32,
+    )
     scores.eliminate_zeros()
     scores.sort_indices()
     return scores

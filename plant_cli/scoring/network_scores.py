@@ -11,7 +11,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Decoder, Documents, LeaveOutDecoder, Reading, Reporter, SilentReporter, TrainingError
+from plant_cli.api import (
+    Decoder,
+    Documents,
+    LeaveOutDecoder,
+    Reading,
+    Reporter,
+    SilentReporter,
+    TrainingError,
+)
 from plant_cli.data.blocks import top_k
 from plant_cli.network.answers import leave_out_tokens, read_attention, score_labels
 from plant_cli.network.assembly import Network, load_network, require_words
@@ -38,7 +46,14 @@ from plant_cli.scoring.models import Combination, Floats, ModelSource, TokenEvid
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.score_sums import average_logit, explain_labels
 from plant_cli.scoring.sparse_scores import LABELS_LISTED
-from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
+from plant_cli.scoring.top_labels import (
+    Keep,
+    Logits,
+    Rows,
+    Scoring,
+    TopLabels,
+    distinct_probabilities,
+)
 
 Ints = npt.NDArray[np.int64]
 Rescore = Callable[[Rows, Tensor], Tensor]
@@ -51,7 +66,9 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     k = min(k, logits.shape[1])
     best = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
     lowest = logits.gather(1, best).amin(1, keepdim=True)
-    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equal scores at rank k: the lower indices are taken
+    for row in (
+        ((logits >= lowest).sum(1) > k).nonzero().squeeze(1)
+    ):  # equal scores at rank k: the lower indices are taken
         best[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
     values, order = torch.sort(logits.gather(1, best), dim=1, descending=True, stable=True)
     return best.gather(1, order), values
@@ -64,20 +81,30 @@ class TopCollector:
         self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all that were scored
+        self.counts = np.zeros(
+            2, dtype=np.int64
+        )  # pairs with a probability of at least one half, all that were scored
 
     def add(self, rows: Rows, logits: Tensor, candidates: Tensor | None = None) -> None:
         """Take the best of the logits [b, L] of some documents, on any device; `candidates` [b, L] are the scored pairs (default: all)."""
         best, values = top_labels(logits, self.labels.shape[1])
-        self.labels[rows], self.scores[rows] = best.cpu().numpy(), distinct_probabilities(values.cpu().numpy().astype(np.float64))
-        self.counts += int((logits >= 0).sum()), logits.numel() if candidates is None else int(candidates.sum())
+        self.labels[rows], self.scores[rows] = (
+            best.cpu().numpy(),
+            distinct_probabilities(values.cpu().numpy().astype(np.float64)),
+        )
+        self.counts += (
+            int((logits >= 0).sum()),
+            logits.numel() if candidates is None else int(candidates.sum()),
+        )
         if self.keep is not None:
             self.keep(rows, logits.cpu().numpy())
 
     def done(self) -> TopLabels:
         """What was collected."""
         assigned, pairs = self.counts.tolist()
-        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
+        return TopLabels(
+            labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs)
+        )
 
 
 class PairCollector:
@@ -90,14 +117,20 @@ class PairCollector:
         self.shape = (documents, labels)
         self.scored = scored
         width = min(LABELS_LISTED, labels)
-        self.top, self.logits = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width))
+        self.top, self.logits = (
+            np.zeros((documents, width), dtype=np.int64),
+            np.zeros((documents, width)),
+        )
         self.listed = np.zeros(0 if scored is None else len(scored.pairs.rows))
 
     def keep(self, rows: Rows, logits: Logits) -> None:
         """Take the logits [b, L] of some documents."""
         for row, scores in zip(rows, logits, strict=True):
             best = top_k(scores, self.top.shape[1])
-            self.top[row], self.logits[row] = np.where(scores[best] > UNSCORED, best, -1), scores[best]
+            self.top[row], self.logits[row] = (
+                np.where(scores[best] > UNSCORED, best, -1),
+                scores[best],
+            )
             if self.scored is not None:
                 inside = self.scored.pairs.span(row)
                 self.listed[inside] = scores[self.scored.pairs.labels[inside]]
@@ -125,24 +158,39 @@ class PairCollector:
 
 @torch.no_grad()
 def score_documents(
-    network: Network, reader: HiddenReader, hardware: Hardware, scoring: Scoring, rescore: Mapping[str, Rescore] | None = None
+    network: Network,
+    reader: HiddenReader,
+    hardware: Hardware,
+    scoring: Scoring,
+    rescore: Mapping[str, Rescore] | None = None,
 ) -> dict[str, TopLabels]:
     """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once."""
     network.eval()
     rescore = rescore or {FINAL_SCORES: lambda rows, logits: logits}
     sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
     width = min(scoring.k, network.labels)
-    collected = {name: TopCollector(len(sizes), width, None if i else scoring.keep) for i, name in enumerate(rescore)}
+    collected = {
+        name: TopCollector(len(sizes), width, None if i else scoring.keep)
+        for i, name in enumerate(rescore)
+    }
     with scoring.reporter.progress(f"scoring {scoring.name}", len(sizes), "documents") as task:
-        for rows, reading in read_in_turn(reader, hardware.processes.share(sorted_batches(sizes, scoring.batch))):
+        for rows, reading in read_in_turn(
+            reader, hardware.processes.share(sorted_batches(sizes, scoring.batch))
+        ):
             if stopping := scoring.should_stop():
                 break
-            candidates = None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device)
+            candidates = (
+                None
+                if scoring.candidates is None
+                else scoring.candidates.of(rows, reading.mask.device)
+            )
             with hardware.autocast():
                 logits = _score(network, reading, candidates)
             for name, change in rescore.items():  # one of the results is in memory at a time
                 collected[name].add(rows, change(rows, logits), candidates)
-            wrong = rows[np.isnan(next(iter(collected.values())).scores[rows, 0])]  # what is not a number comes first
+            wrong = rows[
+                np.isnan(next(iter(collected.values())).scores[rows, 0])
+            ]  # what is not a number comes first
             if len(wrong):
                 break
             task.advance(len(rows) * hardware.processes.count)
@@ -166,7 +214,8 @@ def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingErro
     section = network.section
     return TrainingError(
         f"the logits of the network ({section.decoder.name} on {section.backbone.name}) are not numbers",
-        where=f"scoring {scoring.name}" + (f", document {rows[0] + 1}" if len(rows) else ", in another process"),
+        where=f"scoring {scoring.name}"
+        + (f", document {rows[0] + 1}" if len(rows) else ", in another process"),
         expected="numbers",
         todo="train it again with lower rates or --precision fp32 (plant finetune --force)",
     )
@@ -175,11 +224,17 @@ def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingErro
 class LogitCombiner:
     """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`)."""
 
-    def __init__(self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0) -> None:
+    def __init__(
+        self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0
+    ) -> None:
         self.combination = combination
         self.scored = scored
-        self.weights, self.bias = (torch.from_numpy(part) for part in combination.calibration.at(combination.train_counts))
-        self.logits = np.zeros((0 if scored is None else len(scored), explained))  # the network's, of the best labels
+        self.weights, self.bias = (
+            torch.from_numpy(part) for part in combination.calibration.at(combination.train_counts)
+        )
+        self.logits = np.zeros(
+            (0 if scored is None else len(scored), explained)
+        )  # the network's, of the best labels
         self.averages = np.zeros(len(self.logits))  # and of average ones
 
     def __call__(self, rows: Rows, logits: Tensor) -> Tensor:
@@ -190,36 +245,56 @@ class LogitCombiner:
             total.addcmul_(torch.from_numpy(self.scored.logits(rows)).to(logits.device), weights[1])
         maps = self.combination.calibration.maps
         if maps:
-            total = torch.from_numpy(apply_maps(maps, total.float().cpu().numpy(), self.combination.train_counts)).to(total)
-        total.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
+            total = torch.from_numpy(
+                apply_maps(maps, total.float().cpu().numpy(), self.combination.train_counts)
+            ).to(total)
+        total.masked_fill_(
+            logits < UNSCORED / 2, UNSCORED
+        )  # what a shortlist left out is not found by scorers either
         if self.logits.size:
-            self._note(rows, logits.double().cpu().numpy(), top_labels(total, self.logits.shape[1])[0].cpu().numpy())
+            self._note(
+                rows,
+                logits.double().cpu().numpy(),
+                top_labels(total, self.logits.shape[1])[0].cpu().numpy(),
+            )
         return total
 
     def _note(self, rows: Rows, logits: Logits, best: Rows) -> None:
         assert self.scored is not None  # else nothing is noted
         for row, scores, labels in zip(rows.tolist(), logits, best, strict=True):
             self.logits[row] = scores[labels]
-            self.averages[row] = average_logit(scores, self.scored.pairs.labels[self.scored.pairs.span(row)])
+            self.averages[row] = average_logit(
+                scores, self.scored.pairs.labels[self.scored.pairs.span(row)]
+            )
 
 
 def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:
     """The network in the folder of a trained model, with the scorers that were read."""
     corpus, hardware = source.corpus, choose_hardware(source.machine)
-    network = load_network(source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"])
+    network = load_network(
+        source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"]
+    )
     words: Sequence[str] = ()
     if network.needs_words:
         mig = source.relevance()
         words = () if mig is None else read_counted_words(mig)["word"].to_list()
         require_words(source.folder, words, mig or "a run without relevance")
-    return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words)
+    return NetworkModel(
+        combination=combination,
+        network=network,
+        hardware=hardware,
+        analyser=corpus.analyser,
+        vocabulary=words,
+    )
 
 
 def _open_cache(scoring: Scoring) -> StateCache | None:
     kept = scoring.cache
     if kept is None:
         return None
-    return StateCache(session=kept.session, data_hash=kept.data_hash, limit=kept.limit, batch=scoring.batch)
+    return StateCache(
+        session=kept.session, data_hash=kept.data_hash, limit=kept.limit, batch=scoring.batch
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +303,9 @@ class NetworkModel(TrainedModel):
 
     network: Network  # its decoder is folded: it cannot be trained further
     hardware: Hardware
-    vocabulary: Sequence[str] = ()  # words of the run's relevance table, for decoders that look at words
+    vocabulary: Sequence[
+        str
+    ] = ()  # words of the run's relevance table, for decoders that look at words
     reads_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -237,7 +314,11 @@ class NetworkModel(TrainedModel):
             self.network.fold_decoder()
 
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
-        words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
+        words = (
+            self._words(texts, scoring)
+            if self.scorers is not None or self.network.needs_words
+            else None
+        )
         scored = scoring.scored
         if scored is None and self.scorers is not None and words is not None:
             scored = self.scorers.score(words, scoring.reporter, scoring.name)
@@ -248,7 +329,9 @@ class NetworkModel(TrainedModel):
         parts: dict[str, TopLabels] = {}
         combine = None
         if self.combination is not None:
-            explained = min(scoring.k, self.network.labels) if scoring.reasons and scored is not None else 0
+            explained = (
+                min(scoring.k, self.network.labels) if scoring.reasons and scored is not None else 0
+            )
             rescore[FINAL_SCORES] = combine = LogitCombiner(self.combination, scored, explained)
         if scoring.parts and scored is not None:
             rescore[NETWORK] = lambda rows, logits: logits
@@ -257,52 +340,98 @@ class NetworkModel(TrainedModel):
         top = by_part.pop(FINAL_SCORES)
         recall = None
         if scoring.candidates is not None:
-            recall = measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
+            recall = measure_recall(
+                self.network,
+                reader,
+                self.hardware,
+                scoring.candidates,
+                scoring.k,
+                batch=scoring.batch,
+            )
         reasons: Sequence[Sequence[Any]] = ()
         if scoring.reasons and combine is not None and scored is not None:
-            reasons = explain_labels(scored, combine.combination, top.labels, (combine.logits, combine.averages))
+            reasons = explain_labels(
+                scored, combine.combination, top.labels, (combine.logits, combine.averages)
+            )
         cut = measure_cut(live.tokens, scoring.evidence)
         trust = None if scored is None else scored.trust
-        return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
+        return replace(
+            top,
+            trust=trust,
+            shortlist_recall=recall,
+            cut=cut,
+            parts=by_part | parts,
+            reasons=reasons,
+        )
 
     @torch.no_grad()
-    def weigh_tokens(self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter) -> TokenEvidence:
+    def weigh_tokens(
+        self,
+        text: str,
+        words: Documents,
+        choose: Callable[[Floats], Sequence[int]],
+        reporter: Reporter,
+    ) -> TokenEvidence:
         """The logits of a text, and what those of the chosen labels lose without each of its tokens, or else their attention on these."""
         self.network.eval()
-        decoder, reader = self.network.decoder, self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
+        decoder, reader = (
+            self.network.decoder,
+            self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter)),
+        )
         spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
         reading = reader.read(np.array([0]))
         with self.hardware.autocast():
             logits = score_all(decoder, reading, self.network.labels)
             by_label = logits[0].double().cpu().numpy()
             labels = choose(by_label)
-            wanted, weights = torch.tensor(labels, device=self.hardware.device), torch.zeros(1, len(labels), len(spans))
+            wanted, weights = (
+                torch.tensor(labels, device=self.hardware.device),
+                torch.zeros(1, len(labels), len(spans)),
+            )
             exact = isinstance(decoder, LeaveOutDecoder)
             if exact and len(spans):
                 weights = leave_out_tokens(cast("LeaveOutDecoder", decoder), reading, wanted)
-            elif isinstance(decoder, Decoder) and len(spans):  # what a decoder folds into may show no attention
+            elif isinstance(decoder, Decoder) and len(
+                spans
+            ):  # what a decoder folds into may show no attention
                 weights = read_attention(decoder, reading, wanted)
         by_token = weights[0, :, : len(spans)].double().cpu().numpy()
-        return TokenEvidence(labels=labels, logits=by_label, spans=spans, weights=by_token, exact=exact)
+        return TokenEvidence(
+            labels=labels, logits=by_label, spans=spans, weights=by_token, exact=exact
+        )
 
-    def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
+    def compare_tokens(
+        self, text: str, words: Documents, labels: Sequence[int]
+    ) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
         """The spans of the tokens of a text [T, 2]; their attention, and the length of each logit's gradient at them [k, T]."""
         self.network.eval()
-        decoder, scoring = self.network.decoder, Scoring(name="text", k=1, batch=1, reporter=SilentReporter())
+        decoder, scoring = (
+            self.network.decoder,
+            Scoring(name="text", k=1, batch=1, reporter=SilentReporter()),
+        )
         reader = self._read([text], words, scoring)
         spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
         if not len(spans):
             return spans, {}
-        reading, wanted = reader.read(np.array([0])), torch.tensor(labels, device=self.hardware.device)
+        reading, wanted = (
+            reader.read(np.array([0])),
+            torch.tensor(labels, device=self.hardware.device),
+        )
         hidden = reading.hidden.detach().clone().requires_grad_()
         with torch.enable_grad(), self.hardware.autocast():
             logits = score_labels(decoder, replace(reading, hidden=hidden), wanted)[0]
-            slopes = torch.stack([torch.autograd.grad(logit, hidden, retain_graph=True)[0][0] for logit in logits])
-        found = {"gradient": slopes.norm(dim=-1)}  # times the hidden state it is nothing where a layer norm comes first
+            slopes = torch.stack(
+                [torch.autograd.grad(logit, hidden, retain_graph=True)[0][0] for logit in logits]
+            )
+        found = {
+            "gradient": slopes.norm(dim=-1)
+        }  # times the hidden state it is nothing where a layer norm comes first
         if hasattr(decoder, "attention"):  # what a decoder folds into may show none
             with torch.no_grad(), self.hardware.autocast():
                 found["attention"] = read_attention(cast("Decoder", decoder), reading, wanted)[0]
-        return spans, {name: weights[:, : len(spans)].double().cpu().numpy() for name, weights in found.items()}
+        return spans, {
+            name: weights[:, : len(spans)].double().cpu().numpy() for name, weights in found.items()
+        }
 
     def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
         cache = _open_cache(scoring)

@@ -17,7 +17,14 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
 from plant_cli.api.errors import first_names
-from plant_cli.data.lines import BadRows, bare_name, decode_text, find_fallback, read_bytes, read_lines
+from plant_cli.data.lines import (
+    BadRows,
+    bare_name,
+    decode_text,
+    find_fallback,
+    read_bytes,
+    read_lines,
+)
 from plant_cli.data.office_files import DOCUMENT_ENDINGS, read_document
 from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import peek_names, shorten, show_names
@@ -50,9 +57,13 @@ class TextReader:
 
     data: DataSection  # how the corpus of the run was read: the names of its columns hold, and its encoding where texts are not UTF-8
     reporter: Reporter  # takes warnings of what is odd but not fatal
-    text_column: str | None = None  # another name for the column of texts, or several joined by commas
+    text_column: str | None = (
+        None  # another name for the column of texts, or several joined by commas
+    )
     id_column: str | None = None  # another name for the column of ids
-    encoding: str | None = None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
+    encoding: str | None = (
+        None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
+    )
     lines: bool = False  # whether each line of a text is a document
     recursive: bool = False  # whether the folders in a folder are read, too
 
@@ -71,12 +82,20 @@ class TextReader:
         if path == STDIN:
             found = self._open_stream(sys.stdin.buffer, size)
         elif self.lines and _is_text(file):
-            found = NewTexts(blocks=_cut(_number(read_lines(file, BadRows(strict=True), self.encoding)), size), total=None)
+            found = NewTexts(
+                blocks=_cut(_number(read_lines(file, BadRows(strict=True), self.encoding)), size),
+                total=None,
+            )
         elif file.is_dir() or _is_document(file):
             files = self._find_texts(file) if file.is_dir() else [file]
             stems = [Path(bare_name(one)).stem for one in files]
-            counts, names = Counter(stems), [str(one.relative_to(file)) if file.is_dir() else one.name for one in files]
-            ids = [stem if counts[stem] == 1 else name for stem, name in zip(stems, names, strict=True)]
+            counts, names = (
+                Counter(stems),
+                [str(one.relative_to(file)) if file.is_dir() else one.name for one in files],
+            )
+            ids = [
+                stem if counts[stem] == 1 else name for stem, name in zip(stems, names, strict=True)
+            ]
             texts = (self._read_file(one, alone=not file.is_dir()) for one in files)
             found = NewTexts(blocks=_cut(zip(ids, texts, strict=True), size), total=len(files))
         else:
@@ -93,25 +112,39 @@ class TextReader:
         if empty:
             self.reporter.warn(f"{empty} of {total} texts are empty: nothing is suggested for them")
         if long:
-            self.reporter.warn(f"{long} of {total} texts have more than {LONG_TEXT:,} characters; with --lines each line is a text")
+            self.reporter.warn(
+                f"{long} of {total} texts have more than {LONG_TEXT:,} characters; with --lines each line is a text"
+            )
 
     def _find_texts(self, folder: Path) -> list[Path]:
         """The texts of a folder; a warning names what else is in it, and a level below."""
         below = folder.rglob("[!.]*") if self.recursive else folder.glob("[!.]*/[!.]*")
         present = sorted({path for path in (*folder.glob("[!.]*"), *below) if path.is_file()})
-        texts = [path for path in present if (self.recursive or path.parent == folder) and _is_document(path)]
+        texts = [
+            path
+            for path in present
+            if (self.recursive or path.parent == folder) and _is_document(path)
+        ]
         kept = set(texts)
         others = [str(path.relative_to(folder)) for path in present if path not in kept]
         if others and texts:
             shown = first_names(others, IDS_NAMED)
-            where = "" if self.recursive else " in the folder itself; --recursive reads those below, too"
-            self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are {_ENDINGS_SHOWN} files{where})")
+            where = (
+                ""
+                if self.recursive
+                else " in the folder itself; --recursive reads those below, too"
+            )
+            self.reporter.warn(
+                f"{len(others):,} files of {folder} are passed over: {shown} (texts are {_ENDINGS_SHOWN} files{where})"
+            )
         if not texts:
             todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
             names = sorted(one.name for one in folder.iterdir())
             shown = f"{folder}: {first_names(names, IDS_NAMED)}" if names else str(folder)
             expected = f"files such as report.txt in it ({_ENDINGS_SHOWN})"
-            raise DataError("the folder holds no .txt files", where=shown, expected=expected, todo=todo)
+            raise DataError(
+                "the folder holds no .txt files", where=shown, expected=expected, todo=todo
+            )
         return texts
 
     def _read_file(self, path: Path, *, alone: bool) -> str:
@@ -127,7 +160,9 @@ class TextReader:
             return ""
 
     def _decode(self, content: bytes, where: str) -> str:
-        return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
+        return decode_text(
+            content, self.encoding or find_fallback(content, self.data.encoding), "the text", where
+        )
 
     def _open_stream(self, stream: BinaryIO, size: int) -> NewTexts:
         """JSON lines, answered as they come; a table: a JSON list, or a first line that names the column of texts; else one text."""
@@ -143,7 +178,9 @@ class TextReader:
         if not (_OBJECTS.match(text) or set(text_columns(self._texts, names)) <= set(names)):
             count = sum(1 for line in text.splitlines() if line.strip())
             if count > 1:
-                self.reporter.note(f"{STREAM} is read as one text of {count} lines; with --lines each line is a text; JSON lines work, too")
+                self.reporter.note(
+                    f"{STREAM} is read as one text of {count} lines; with --lines each line is a text; JSON lines work, too"
+                )
             return NewTexts(blocks=iter([(["text"], [text])]), total=1)
         with TemporaryDirectory() as folder:
             file = Path(folder) / STREAM
@@ -153,11 +190,15 @@ class TextReader:
                 found = replace(found, blocks=iter(list(found.blocks)))  # before the file is gone
             except DataError as error:
                 where = error.where.replace(f"{folder}/", "")
-                raise DataError(error.what, where=where, expected=error.expected, todo=error.todo) from error
+                raise DataError(
+                    error.what, where=where, expected=error.expected, todo=error.todo
+                ) from error
         self.reporter.note(f"{STREAM} is read as a table of {found.total} texts")
         return found
 
-    def _answer(self, lines: _Arriving, size: int, read: Callable[[Iterable[NumberedBytes]], Iterator[Pair]]) -> Iterator[Block]:
+    def _answer(
+        self, lines: _Arriving, size: int, read: Callable[[Iterable[NumberedBytes]], Iterator[Pair]]
+    ) -> Iterator[Block]:
         """The documents of the lines that have come, without waiting for more."""
         number = 0
         for arrived in lines:
@@ -166,7 +207,10 @@ class TextReader:
             yield from _cut(read(numbered), size)
 
     def _read_plain(self, lines: Iterable[NumberedBytes]) -> Iterator[Pair]:
-        return _number((number, self._decode(line, f"{STREAM}, line {number}").rstrip("\r\n")) for number, line in lines)
+        return _number(
+            (number, self._decode(line, f"{STREAM}, line {number}").rstrip("\r\n"))
+            for number, line in lines
+        )
 
     def _read_objects(self, lines: Iterable[NumberedBytes]) -> Iterator[Pair]:
         """A line that cannot be read is an empty document, since whoever sends the lines waits for an answer to each."""
@@ -183,14 +227,25 @@ class TextReader:
                 why = "its text is a list or an object"
             if why:
                 self.reporter.warn(f"{STREAM}, line {number} cannot be read: {why}")
-            one, parts = entry.get(ids), [] if why else [str(cell) for cell in cells if cell is not None]
-            text = "\n".join(parts if len(cells) == 1 else filter(None, map(str.strip, parts)))  # as `join_columns` does
+            one, parts = (
+                entry.get(ids),
+                [] if why else [str(cell) for cell in cells if cell is not None],
+            )
+            text = "\n".join(
+                parts if len(cells) == 1 else filter(None, map(str.strip, parts))
+            )  # as `join_columns` does
             yield str(number) if one is None or isinstance(one, list | dict) else str(one), text
 
     def _open_rows(self, path: str, size: int) -> NewTexts:
-        usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
+        usual = (
+            None
+            if self.encoding or not self.data.encoding
+            else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
+        )
         if usual:
-            self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
+            self.reporter.note(
+                f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)"
+            )
         frame = scan_table(Path(path), encoding=self.encoding or usual)
         schema = frame.collect_schema()
         names = text_columns(self._texts, list(schema))
@@ -205,20 +260,40 @@ class TextReader:
                 )
         total = count_rows(frame, path)
         if not total:
-            raise DataError("the table has no rows", where=path, expected="at least one text", todo="check the file")
+            raise DataError(
+                "the table has no rows",
+                where=path,
+                expected="at least one text",
+                todo="check the file",
+            )
         _refuse_unreadable(schema, names, path)
-        ids, texts = self._identify(frame, names, path, total), frame.select(join_columns(names).alias("text"))
+        ids, texts = (
+            self._identify(frame, names, path, total),
+            frame.select(join_columns(names).alias("text")),
+        )
 
         def read() -> Iterator[Block]:
             for start in range(0, total, size):
-                yield ids[start : start + size], collect(texts.slice(start, size), path)["text"].cast(str).fill_null("").to_list()
+                yield (
+                    ids[start : start + size],
+                    collect(texts.slice(start, size), path)["text"]
+                    .cast(str)
+                    .fill_null("")
+                    .to_list(),
+                )
 
         return NewTexts(blocks=read(), total=total)
 
-    def _identify(self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int) -> list[str]:
+    def _identify(
+        self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int
+    ) -> list[str]:
         """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
         wanted = self.id_column or self.data.id_column
-        column, rows, schema = wanted or "doc_id", [str(row) for row in range(1, total + 1)], frame.collect_schema()
+        column, rows, schema = (
+            wanted or "doc_id",
+            [str(row) for row in range(1, total + 1)],
+            frame.collect_schema(),
+        )
         if column not in schema:
             if wanted is not None:
                 raise DataError(
@@ -231,7 +306,9 @@ class TextReader:
             others = [name for name in schema if name not in texts]
             if others:
                 plain = [name for name in others if not schema[name].is_nested()]
-                counts = collect(frame.select(pl.col(plain).n_unique()), path).row(0) if plain else ()
+                counts = (
+                    collect(frame.select(pl.col(plain).n_unique()), path).row(0) if plain else ()
+                )
                 unlike = [name for name, count in zip(plain, counts, strict=True) if count == total]
                 named = ", ".join(f"'{shorten(name)}'" for name in unlike or others)
                 self.reporter.warn(
@@ -242,12 +319,16 @@ class TextReader:
         cells = collect(frame.select(column), path)[column].cast(str).to_list()
         missing = sum(not cell for cell in cells)
         if missing:
-            self.reporter.warn(f"{missing} of {total} texts have no id in '{column}': the number of the row is taken instead")
+            self.reporter.warn(
+                f"{missing} of {total} texts have no id in '{column}': the number of the row is taken instead"
+            )
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:
             shown = first_names([f"'{name}'" for name in repeated], IDS_NAMED)
-            self.reporter.warn(f"{sum(repeated.values())} of {total} texts share their id with another: {shown}")
+            self.reporter.warn(
+                f"{sum(repeated.values())} of {total} texts share their id with another: {shown}"
+            )
         return ids
 
 

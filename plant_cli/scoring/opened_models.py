@@ -15,7 +15,16 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec, UsageError, near_names
+from plant_cli.api import (
+    LabelIndex,
+    Reporter,
+    Request,
+    SilentReporter,
+    StageContext,
+    StageSpec,
+    UsageError,
+    near_names,
+)
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.files import replacing_folder, require_free
 from plant_cli.registry import installed
@@ -67,25 +76,48 @@ class OpenModel:
         target = Path(path)
         require_free(target, force=False, folder=True)
         with replacing_folder(target) as folder:
-            shutil.copytree(self.run_path, folder, ignore=shutil.ignore_patterns(CACHE), dirs_exist_ok=True)
+            shutil.copytree(
+                self.run_path, folder, ignore=shutil.ignore_patterns(CACHE), dirs_exist_ok=True
+            )
 
-    def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16, why: bool = False) -> list[list[Suggestion]]:
+    def suggest(
+        self, texts: Sequence[str], *, k: int = 10, batch: int = 16, why: bool = False
+    ) -> list[list[Suggestion]]:
         """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
         _refuse_strings(texts, "texts")
-        top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why))
-        self.warn_of_unknown([f"text {number}" for number in range(1, len(texts) + 1)], self.find_trust(texts, top.trust))
+        top = self.model.score(
+            texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why)
+        )
+        self.warn_of_unknown(
+            [f"text {number}" for number in range(1, len(texts) + 1)],
+            self.find_trust(texts, top.trust),
+        )
         return self.name_labels(texts, top)
 
     def name_labels(self, texts: Sequence[str], top: TopLabels) -> list[list[Suggestion]]:
         """The best labels of texts as suggestions; none of a text that tells the model nothing."""
         told = self.find_told(texts, top.trust)
-        cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
-        reasons = [[reason.text for reason in row] for row in top.reasons] or [[""] * top.labels.shape[1]] * len(texts)
-        rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, reasons, strict=True)
+        cuts, bands = (
+            self.thresholds.select(top.labels).tolist(),
+            self.thresholds.decide(top.labels, top.scores),
+        )
+        reasons = [[reason.text for reason in row] for row in top.reasons] or [
+            [""] * top.labels.shape[1]
+        ] * len(texts)
+        rows = zip(
+            told, top.labels.tolist(), top.scores.tolist(), cuts, bands, reasons, strict=True
+        )
         ids, titles = self.labels.ids, self.labels.titles
         return [
             [
-                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold, band=band, why=reason)
+                Suggestion(
+                    label=ids[label],
+                    title=titles[label],
+                    score=score,
+                    threshold=threshold,
+                    band=band,
+                    why=reason,
+                )
                 for label, score, threshold, band, reason in zip(*columns, strict=True)
                 if speaks
             ]
@@ -107,7 +139,9 @@ class OpenModel:
                     expected=f"ids of labels; {near_names(label, self.labels.ids)}",
                     todo="take ids from the suggestions, or from the table of labels",
                 )
-        return explain(self.model, text, [rows[label] for label in labels], self.labels, self.reporter)
+        return explain(
+            self.model, text, [rows[label] for label in labels], self.labels, self.reporter
+        )
 
     def find_trust(self, texts: Sequence[str], trust: Trust | None) -> Trust:
         """How far each text is believed [N], NaN for an empty one; NaN for all where the model does not say."""
@@ -137,7 +171,13 @@ def find_source(context: StageContext, folder: Path) -> ModelSource:
     )
 
 
-def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[str] = (), reporter: Reporter | None = None) -> OpenModel:
+def open_model(
+    run_path: Path | str,
+    tag: str | None = None,
+    *,
+    sets: Sequence[str] = (),
+    reporter: Reporter | None = None,
+) -> OpenModel:
     """Load the model that `finetune` left in a run, as `plant suggest` does. Nothing is written to the run.
 
     Args:
@@ -163,11 +203,22 @@ def open_in(context: StageContext, thresholds: Thresholds | None = None) -> Open
     folder, labels = context.input("finetune", context.tag), context.corpus().labels
     chosen = thresholds or read_thresholds(folder, labels.hash, len(labels))
     model = load_model(find_source(context, folder))
-    return OpenModel(model=model, labels=labels, thresholds=chosen, reporter=context.reporter, run_path=context.run_path)
+    return OpenModel(
+        model=model,
+        labels=labels,
+        thresholds=chosen,
+        reporter=context.reporter,
+        run_path=context.run_path,
+    )
 
 
 def fit(
-    texts: Sequence[str], labels: Any, titles: Mapping[str, str] | None = None, *, validation: float = 0.1, **options: Any
+    texts: Sequence[str],
+    labels: Any,
+    titles: Mapping[str, str] | None = None,
+    *,
+    validation: float = 0.1,
+    **options: Any,
 ) -> OpenModel:
     """A model of texts and their labels, by scorers alone unless `network=True`. Its run goes with it; `save` keeps it.
 
@@ -198,12 +249,26 @@ def fit(
             todo="give an empty list for a text without labels",
         )
     holder = TemporaryDirectory(prefix="plant-")
-    corpus, names, run = (Path(holder.name) / name for name in ("corpus.parquet", "titles.csv", "run"))
+    corpus, names, run = (
+        Path(holder.name) / name for name in ("corpus.parquet", "titles.csv", "run")
+    )
     order = np.random.default_rng(FIXED_SEED).permutation(len(texts))
     split = np.where(order < max(1, round(validation * len(texts))), "validation", "train")
-    columns = {"doc_id": map(str, range(len(texts))), "text": texts, "labels": labels, "split": split}
-    schema: dict[str, Any] = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String), "split": pl.String}
-    pl.DataFrame({name: list(values) for name, values in columns.items()}, schema=schema).write_parquet(corpus)
+    columns = {
+        "doc_id": map(str, range(len(texts))),
+        "text": texts,
+        "labels": labels,
+        "split": split,
+    }
+    schema: dict[str, Any] = {
+        "doc_id": pl.String,
+        "text": pl.String,
+        "labels": pl.List(pl.String),
+        "split": pl.String,
+    }
+    pl.DataFrame(
+        {name: list(values) for name, values in columns.items()}, schema=schema
+    ).write_parquet(corpus)
     data = {"path": str(corpus)}
     if titles is not None:
         pl.DataFrame({"label": list(titles), "title": list(titles.values())}).write_csv(names)
@@ -216,5 +281,8 @@ def fit(
 def _refuse_strings(values: Any, name: str) -> None:
     if isinstance(values, str):
         raise UsageError(
-            f"{name} is one string", where=name, expected="a list of strings", todo="put it into brackets: a list may have one element"
+            f"{name} is one string",
+            where=name,
+            expected="a list of strings",
+            todo="put it into brackets: a list may have one element",
         )

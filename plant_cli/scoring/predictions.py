@@ -24,17 +24,33 @@ Integers = npt.NDArray[np.int64]
 PREDICTIONS = "predictions.parquet"
 INDICES = "label_indices"
 PARTS_FOLDER = "parts"  # folder of the predictions by each part of a model alone
-NETWORK, ALL_SCORERS, ALL_PARTS = "network", "scorers together", "all together"  # what parts are called, beside the names of scorers
+NETWORK, ALL_SCORERS, ALL_PARTS = (
+    "network",
+    "scorers together",
+    "all together",
+)  # what parts are called, beside the names of scorers
 
 
 def write_predictions(
-    path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex, decisions: Sequence[Sequence[str]] | None = None
+    path: Path,
+    top: Integers,
+    scores: Floats,
+    split: Split,
+    labels: LabelIndex,
+    decisions: Sequence[Sequence[str]] | None = None,
 ) -> None:
     """Write the predictions of one split."""
     ids = pl.Series("label", list(labels.ids), dtype=pl.String)
     names = ids.gather(top.ravel()).reshape(top.shape).arr.to_list()
     indices = pl.Series(INDICES, top.astype("uint32")).arr.to_list()
-    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(scores).arr.to_list(), INDICES: indices})
+    frame = pl.DataFrame(
+        {
+            "doc_id": list(split.doc_ids),
+            "labels": names,
+            "scores": pl.Series(scores).arr.to_list(),
+            INDICES: indices,
+        }
+    )
     if decisions is not None:
         frame = frame.with_columns(pl.Series("decisions", decisions, dtype=pl.List(pl.String)))
     with replacing(path) as partial:
@@ -50,10 +66,16 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
     try:
         with panics_as_errors():
             rows = pl.scan_parquet(path.absolute(), glob=False)
-            if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in rows.collect_schema():
+            if (
+                pl.read_parquet_metadata(path).get("label_hash") != label_hash
+                or INDICES not in rows.collect_schema()
+            ):
                 return None
             return rows.select("doc_id", INDICES, "scores").collect()
-    except (OSError, pl.exceptions.PolarsError):  # whoever reads the names says what is wrong with the file
+    except (
+        OSError,
+        pl.exceptions.PolarsError,
+    ):  # whoever reads the names says what is wrong with the file
         return None
 
 
@@ -63,11 +85,17 @@ def list_parts(folder: Path) -> dict[str, Path]:
     Of a finished stage they are those that it recorded.
     """
     record = find_finished(folder)
-    paths = (folder / PARTS_FOLDER).glob("[!.]*.parquet") if record is None else map(folder.joinpath, record.outputs)
+    paths = (
+        (folder / PARTS_FOLDER).glob("[!.]*.parquet")
+        if record is None
+        else map(folder.joinpath, record.outputs)
+    )
     return {path.stem: path for path in sorted(paths) if path.parent == folder / PARTS_FOLDER}
 
 
-def write_part_predictions(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
+def write_part_predictions(
+    folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex
+) -> None:
     """Write the predictions by each part of the model alone, labels and scores [N, K]; those of an earlier attempt are removed."""
     for old in (folder / PARTS_FOLDER).glob("[!.]*.parquet"):
         old.unlink()
@@ -110,13 +138,18 @@ class ScoreWriter:
 
 
 @contextmanager
-def writing_scores(folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str) -> Iterator[ScoreWriter]:
+def writing_scores(
+    folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str
+) -> Iterator[ScoreWriter]:
     """A writer of the scores of documents; the files are whole when the block ends well, and not there when it does not."""
     (folder / SCORES_DESCRIPTION_FILE).unlink(missing_ok=True)
     with replacing(folder / SCORES_FILE) as partial, partial.open("w+b") as file:
         file.truncate(len(doc_ids) * labels * STORED.itemsize)
         yield ScoreWriter(file, labels)
-    write_json(folder / SCORES_DESCRIPTION_FILE, {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels})
+    write_json(
+        folder / SCORES_DESCRIPTION_FILE,
+        {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels},
+    )
 
 
 def remove_scores(folder: Path) -> None:
@@ -127,7 +160,9 @@ def remove_scores(folder: Path) -> None:
         folder.rmdir()
 
 
-def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:
+def open_scores(
+    folder: Path, doc_ids: Sequence[str], label_hash: str
+) -> npt.NDArray[np.float32] | None:
     """The scores [N, L] of a predict folder, memory-mapped; None if they were not kept."""
     if not (folder / SCORES_DESCRIPTION_FILE).exists():
         return None
@@ -140,15 +175,30 @@ def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.ND
             "format, labels and hashes",
         )
     todo = f"`{COMMAND} --force` writes them again"
-    require_same(known, path=folder / SCORES_DESCRIPTION_FILE, what="the file of scores", todo=todo, labels=label_hash)
+    require_same(
+        known,
+        path=folder / SCORES_DESCRIPTION_FILE,
+        what="the file of scores",
+        todo=todo,
+        labels=label_hash,
+    )
     if known.get("documents") != hash_strings(doc_ids):
-        raise _refused("the scores are of other documents", folder / SCORES_DESCRIPTION_FILE, "the documents of this split, in their order")
+        raise _refused(
+            "the scores are of other documents",
+            folder / SCORES_DESCRIPTION_FILE,
+            "the documents of this split, in their order",
+        )
     require_recorded(folder, SCORES_DESCRIPTION_FILE, SCORES_FILE)
     path = folder / SCORES_FILE
-    need, size = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
+    need, size = (
+        len(doc_ids) * labels * STORED.itemsize,
+        path.stat().st_size if path.exists() else 0,
+    )
     if size != need:
         raise _refused(
-            f"the file of scores has {size} bytes, not {need}", path, f"{len(doc_ids)} documents of {labels} labels, 4 bytes each"
+            f"the file of scores has {size} bytes, not {need}",
+            path,
+            f"{len(doc_ids)} documents of {labels} labels, 4 bytes each",
         )
     return np.memmap(path, dtype=STORED, mode="r", shape=(len(doc_ids), labels))
 
@@ -158,7 +208,9 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
     need, free = documents * labels * STORED.itemsize, shutil.disk_usage(folder).free
     if need <= min(budget, free):
         return
-    exceeded = f"the limit is {show_size(budget)}" if need > budget else f"{show_size(free)} are free"
+    exceeded = (
+        f"the limit is {show_size(budget)}" if need > budget else f"{show_size(free)} are free"
+    )
     enough = f"--auc-disk {-(-need // 10**9)}GB" if need <= free else "--run DIR on a larger disk"
     raise ResourceError(
         f"every score of {documents} documents and {labels} labels takes {show_size(need)}: {exceeded}",
@@ -169,4 +221,6 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
 
 
 def _refused(what: str, where: Path | str, expected: str) -> ArtefactError:
-    return ArtefactError(what, where=str(where), expected=expected, todo=f"`{COMMAND} --force` writes them again")
+    return ArtefactError(
+        what, where=str(where), expected=expected, todo=f"`{COMMAND} --force` writes them again"
+    )

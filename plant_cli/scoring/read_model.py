@@ -39,7 +39,11 @@ _View = tuple[_Values, _Values, float]
 """Labels that are listed, ascending, their scores, and the score that all others have at most."""
 
 _LISTED = 200  # labels that a scorer lists
-_POSTINGS, _CANDIDATES, _LABELS_COMPARED = 20_000, 300, 1_000  # of a search among very many documents, or labels
+_POSTINGS, _CANDIDATES, _LABELS_COMPARED = (
+    20_000,
+    300,
+    1_000,
+)  # of a search among very many documents, or labels
 _REVIEWED_FROM = 0.1
 
 
@@ -50,16 +54,26 @@ def _read_arrays(path: Path) -> dict[str, _Values]:
     header = json.loads(content[8:start])
     layouts = json.loads(json.loads(header.pop("__metadata__")["plant"])["arrays"])
     spans = {name: [start + place for place in one["data_offsets"]] for name, one in header.items()}
-    return {name: _unpack(np.frombuffer(content[first:last], dtype=np.uint8), layouts[name]) for name, (first, last) in spans.items()}
+    return {
+        name: _unpack(np.frombuffer(content[first:last], dtype=np.uint8), layouts[name])
+        for name, (first, last) in spans.items()
+    }
 
 
 def _unpack(packed: _Values, layout: Mapping[str, Any]) -> _Values:
     """Values by their first bytes, their second ones, and so on, or whole numbers by the difference of each from the one before."""
-    kind, count, pieces = np.dtype(layout["type"]), int(np.prod(layout["shape"])), np.split(packed, np.cumsum(layout["parts"])[:-1])
+    kind, count, pieces = (
+        np.dtype(layout["type"]),
+        int(np.prod(layout["shape"])),
+        np.split(packed, np.cumsum(layout["parts"])[:-1]),
+    )
     if not layout["step"]:
         return _join(pieces, kind, count).reshape(layout["shape"])
     others, large = layout["sizes"]
-    ones, small = np.unpackbits(_inflate(pieces[0], -(-count // 8)), count=count), _inflate(pieces[1], others)
+    ones, small = (
+        np.unpackbits(_inflate(pieces[0], -(-count // 8)), count=count),
+        _inflate(pieces[1], others),
+    )
     more, differences = small.astype(kind), np.ones(count, dtype=kind)
     more[small == 255] = _join(pieces[2:], kind, large)
     differences[ones == 0] = more
@@ -67,11 +81,15 @@ def _unpack(packed: _Values, layout: Mapping[str, Any]) -> _Values:
 
 
 def _join(pieces: Sequence[_Values], kind: np.dtype[Any], count: int) -> _Values:
-    return np.ascontiguousarray(np.stack([_inflate(piece, count) for piece in pieces], axis=1)).view(kind)[:, 0]
+    return np.ascontiguousarray(
+        np.stack([_inflate(piece, count) for piece in pieces], axis=1)
+    ).view(kind)[:, 0]
 
 
 def _inflate(piece: _Values, count: int) -> _Values:
-    return piece if len(piece) == count else np.frombuffer(zlib.decompress(piece.data), dtype=np.uint8)
+    return (
+        piece if len(piece) == count else np.frombuffer(zlib.decompress(piece.data), dtype=np.uint8)
+    )
 
 
 def _strings(packed: _Values) -> list[str]:
@@ -102,7 +120,9 @@ _NOTHING = "\U0010ffff"  # a class of characters must not be empty
 class _Alphabet:
     """The patterns of words, by classes of characters: letters, marks within words, digits, and letters of scripts without spaces."""
 
-    def __init__(self, letter: str, mark: str, digit: str, unspaced: str, gap: str, joint: str) -> None:
+    def __init__(
+        self, letter: str, mark: str, digit: str, unspaced: str, gap: str, joint: str
+    ) -> None:
         inner, either, signs = f"[{letter}{mark}]", f"[{letter}{mark}{digit}]", f"[.,:/{joint}]"
         short = rf"(?<![{digit}])(?:[.:]?[{gap}]|[{joint}])[{digit}]{{1,2}}+(?:\.[{digit}]{{1,2}}+)?+(?!{either}|{signs}[{digit}])"
         numbers = rf"(?:(?<=[{digit}]){signs}[{digit}]++|{signs}[{digit}]++(?!{inner}))(?:{signs}[{digit}]++)*+"
@@ -110,12 +130,16 @@ class _Alphabet:
         chunk = rf"[{letter}{digit}]{either}*+{tail}|(?<!{either}|\.)\.[{letter}]{inner}{either}*+"
         run = rf"(?:[{unspaced}][{mark}]*+)++"
         numbered = rf"(?:[{digit}]{{1,2}}+(?=[{unspaced}]))?+(?:[{unspaced}][{mark}]*+(?:[{digit}]{{1,2}}+(?![{digit}]))?+)++"
-        self.rules = {"letters": re.compile(rf"[{letter}]{inner}*+|{run}"), "mixed": re.compile(rf"{numbered}|{chunk}")}
+        self.rules = {
+            "letters": re.compile(rf"[{letter}]{inner}*+|{run}"),
+            "mixed": re.compile(rf"{numbered}|{chunk}"),
+        }
         self.unspaced = re.compile(f"[{unspaced}]")
         self.signs = re.compile(rf"[{unspaced}][{mark}]*+|[{digit}]++")
         self.letters = re.compile(rf"[{letter}]{inner}*+")
         self.parts = re.compile(
-            rf"(\.?[{letter}{mark}{digit}]++)(\+\+|\#)?+(?:(?:[.:]?[{gap}]|([.,:/{joint}]))([{digit}]++)(.*+))?+", re.DOTALL
+            rf"(\.?[{letter}{mark}{digit}]++)(\+\+|\#)?+(?:(?:[.:]?[{gap}]|([.,:/{joint}]))([{digit}]++)(.*+))?+",
+            re.DOTALL,
         )
         self.version = re.compile(rf"(?:\.[{digit}]{{1,2}}+)?")
         self.head = re.compile(rf"([{letter}]{inner}*+)([{digit}][{digit}.]*+)?")
@@ -132,13 +156,20 @@ class _Alphabet:
             return [_western(chunk)] if len(chunk) <= _MOST_DIGITS and chunk.isdecimal() else []
         found, behind = [], joint if head[-1].isdecimal() else ""
         if 0 < len(number) <= 2 and behind in ("", ".") and self.version.fullmatch(rest):
-            found += [_western(head + behind + number + rest), *([_western(head + behind + number)] if rest else [])]
+            found += [
+                _western(head + behind + number + rest),
+                *([_western(head + behind + number)] if rest else []),
+            ]
         if sign:
             found.append(_western(head + sign))
         if letters[0][1:] != (0, len(head)):
             found.append(_western(head))
         found += [word for word, *_ in letters]
-        return [*found, _western(number)] if number and not rest and len(number) <= _MOST_DIGITS else found
+        return (
+            [*found, _western(number)]
+            if number and not rest and len(number) <= _MOST_DIGITS
+            else found
+        )
 
     def _cut_unspaced(self, chunk: str) -> Iterator[str]:
         before = None
@@ -153,8 +184,13 @@ class _Alphabet:
 def _alphabet(latin: bool) -> _Alphabet:
     """Of texts in Latin letters, or of all."""
     if latin:
-        return _Alphabet(_LATIN, _NOTHING, "0-9", _NOTHING, "\\x20\\xa0\\u202f", "\\-\\u2010\\u2011\\u2013")
-    apart, kinds = re.compile(f"[{_UNSPACED}]"), {kind: ["\u200c", "\u200d"] * (kind == "M") for kind in "LMNU"}
+        return _Alphabet(
+            _LATIN, _NOTHING, "0-9", _NOTHING, "\\x20\\xa0\\u202f", "\\-\\u2010\\u2011\\u2013"
+        )
+    apart, kinds = (
+        re.compile(f"[{_UNSPACED}]"),
+        {kind: ["\u200c", "\u200d"] * (kind == "M") for kind in "LMNU"},
+    )
     for sign in map(chr, range(sys.maxunicode)):
         category = unicodedata.category(sign)
         if category[0] in "LM" or category == "Nd":
@@ -178,7 +214,9 @@ def _normalise(word: str) -> str:
 def _western(word: str) -> str:
     """With digits from 0 to 9."""
     word = _normalise(word)
-    return word if word.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+    return (
+        word if word.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+    )
 
 
 def _spell(text: str, rule: str) -> list[str]:
@@ -203,22 +241,32 @@ def _load_package(name: str, recorded: Mapping[str, str]) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f"the model reduces words with {name}: pip install {name}=={recorded.get(name, '')}".rstrip("=")) from error
+        raise ImportError(
+            f"the model reduces words with {name}: pip install {name}=={recorded.get(name, '')}".rstrip(
+                "="
+            )
+        ) from error
 
 
-def _find_reducer(method: str, language: str, packages: Mapping[str, str]) -> Callable[[str], str] | None:
+def _find_reducer(
+    method: str, language: str, packages: Mapping[str, str]
+) -> Callable[[str], str] | None:
     """What reduces a word of letters."""
     if method == "none":
         return None
     if method == "stems":
         algorithm = dict(pair.split("=") for pair in _ALGORITHMS.split())[language]
-        stem: Callable[[str], str] = _load_package("snowballstemmer", packages).stemmer(algorithm).stemWord
+        stem: Callable[[str], str] = (
+            _load_package("snowballstemmer", packages).stemmer(algorithm).stemWord
+        )
         return stem
     lemmatize, code = _load_package("simplemma", packages).lemmatize, _CODES.get(language, language)
 
     def reduce(word: str) -> str:
         noun = word.capitalize()
-        return noun if code == "de" and lemmatize(noun, "de") == noun else str(lemmatize(word, code))
+        return (
+            noun if code == "de" and lemmatize(noun, "de") == noun else str(lemmatize(word, code))
+        )
 
     return reduce
 
@@ -228,7 +276,10 @@ class _Analyser:
 
     def __init__(self, record: Mapping[str, Any], languages: Path) -> None:
         self._rule, packages = record.get("words", "letters"), record.get("packages", {})
-        self._reducers = {code: _find_reducer(method, code, packages) for code, method in record.get("methods", {}).items()}
+        self._reducers = {
+            code: _find_reducer(method, code, packages)
+            for code, method in record.get("methods", {}).items()
+        }
         self._main = next(iter(self._reducers.values()), None)
         self._reduced: dict[tuple[Any, str], str] = {}
         self._languages: Mapping[str, Any] = {}
@@ -240,7 +291,11 @@ class _Analyser:
                 self._codes.setdefault(word, []).append(code)
 
     def spell(self, text: str) -> list[str]:
-        reducer = self._reducers.get(self._find_language(text[:2000]) or "", self._main) if self._languages else self._main
+        reducer = (
+            self._reducers.get(self._find_language(text[:2000]) or "", self._main)
+            if self._languages
+            else self._main
+        )
         words = _spell(text, self._rule)
         return words if reducer is None else [self._reduce(reducer, word) for word in words]
 
@@ -248,14 +303,19 @@ class _Analyser:
         if (reducer, word) not in self._reduced:
             match = _alphabet(_LATIN_TEXT.fullmatch(word) is not None).head.fullmatch(word)
             letters, number = (match[1], match[2] or "") if match else ("", word)
-            self._reduced[reducer, word] = (_normalise(reducer(letters) if letters else "") or letters) + number
+            self._reduced[reducer, word] = (
+                _normalise(reducer(letters) if letters else "") or letters
+            ) + number
         return self._reduced[reducer, word]
 
     def _find_language(self, text: str) -> str | None:
         """By script, or by function words."""
         if not text.isascii():
             letters = sum(map(str.isalpha, text))
-            counts = {code: len(re.findall(f"[{signs}]", text)) for code, signs in self._languages["scripts"].items()}
+            counts = {
+                code: len(re.findall(f"[{signs}]", text))
+                for code, signs in self._languages["scripts"].items()
+            }
             if counts["ja"] > self._languages["kana"] * letters:
                 return "ja"
             code: str = max(counts, key=lambda code: counts[code])
@@ -267,7 +327,11 @@ class _Analyser:
                 hits[code] += count
                 distinct[code] += 1
         least = self._languages["share"] * words.total()
-        enough = [code for code in hits if distinct[code] >= self._languages["distinct"] and hits[code] >= least]
+        enough = [
+            code
+            for code in hits
+            if distinct[code] >= self._languages["distinct"] and hits[code] >= least
+        ]
         return max(enough, key=lambda code: hits[code], default=None)
 
 
@@ -287,7 +351,11 @@ def _list_best(values: _Values, labels: _Values | None = None) -> _View:
     chosen = _top(values, _LISTED, labels)
     scores = values[chosen].astype(np.float32)
     least = float(scores.min(initial=np.inf))
-    return labels[chosen], scores, least if len(scores) and (len(scores) >= _LISTED or least < 0) else 0.0
+    return (
+        labels[chosen],
+        scores,
+        least if len(scores) and (len(scores) >= _LISTED or least < 0) else 0.0,
+    )
 
 
 def _list_positive(values: _Values) -> _View:
@@ -298,7 +366,11 @@ def _list_positive(values: _Values) -> _View:
 def _cut_word(word: str) -> list[str]:
     """Its character n-grams, with its ends."""
     text = f" {word} "
-    return [text[start : start + n] for n in range(3, min(5, len(text)) + 1) for start in range(len(text) - n + 1)] or [text]
+    return [
+        text[start : start + n]
+        for n in range(3, min(5, len(text)) + 1)
+        for start in range(len(text) - n + 1)
+    ] or [text]
 
 
 def _count_pieces(words: _Counted) -> Counter[str]:
@@ -317,11 +389,15 @@ def _vector(counted: _Counted, places: Mapping[str, int], idf: _Values) -> csr_a
     """The tf-idf vector of counts, csr [1, V] of length 1."""
     known = sorted((places[term], count) for term, count in counted.items() if term in places)
     columns = np.array([place for place, _ in known], dtype=np.int32)
-    values = ((1 + np.log(np.array([count for _, count in known], dtype=np.float64))) * idf[columns]).astype(np.float32)
+    values = (
+        (1 + np.log(np.array([count for _, count in known], dtype=np.float64))) * idf[columns]
+    ).astype(np.float32)
     vector = csr_array((values, columns, [0, len(columns)]), shape=(1, len(places)))
     length = np.sqrt(vector.multiply(vector).sum(axis=1))[0]
     scaled = (values * (1.0 / (length if length > 0 else 1.0))).astype(np.float32)
-    return csr_array((scaled[::-1], columns[::-1], [0, len(columns)]), shape=vector.shape)  # plant adds products up in this order, too
+    return csr_array(
+        (scaled[::-1], columns[::-1], [0, len(columns)]), shape=vector.shape
+    )  # plant adds products up in this order, too
 
 
 class _Vectoriser:
@@ -338,18 +414,30 @@ class _Vectoriser:
         if self._pieces:
             parts.append(_vector(_count_pieces(counted), self._pieces, self._idf[1]))
         factor = np.float32(np.sqrt(1 / len(parts)))
-        columns = np.concatenate([parts[0].indices, *(part.indices + len(self._words) for part in parts[1:])])
+        columns = np.concatenate(
+            [parts[0].indices, *(part.indices + len(self._words) for part in parts[1:])]
+        )
         values = np.concatenate([part.data * factor for part in parts])
-        return csr_array((values, columns, [0, len(values)]), shape=(1, len(self._words) + len(self._pieces)))
+        return csr_array(
+            (values, columns, [0, len(values)]), shape=(1, len(self._words) + len(self._pieces))
+        )
 
 
 def _train(tensors: _Tensors) -> csr_array:
     """Vectors of the training documents, by which terms each has, and how often those that it has more than once."""
-    terms, sizes, weights = tensors["train.terms"], tensors["train.sizes"], tensors["idf"][tensors["train.terms"]]
+    terms, sizes, weights = (
+        tensors["train.terms"],
+        tensors["train.sizes"],
+        tensors["idf"][tensors["train.terms"]],
+    )
     often = np.flatnonzero(np.unpackbits(tensors["train.repeated"], count=len(terms)))
     weights[often] *= 1 + np.log(tensors["train.counts"].astype(np.float64))
     weights *= np.repeat(tensors["train.scales"].ravel(), sizes.ravel())
-    cells = weights * np.float32(np.sqrt(1 / sizes.shape[1])), terms, np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+    cells = (
+        weights * np.float32(np.sqrt(1 / sizes.shape[1])),
+        terms,
+        np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]),
+    )
     vectors = csr_array(cells, shape=(len(sizes), len(tensors["idf"])))
     vectors.check_format(full_check=True)
     return vectors
@@ -367,7 +455,10 @@ class _Nearest:
         sizes = np.minimum(np.diff(self._by_term.indptr)[vector.indices], _POSTINGS)
         order = np.argsort(sizes, kind="stable")
         rare = np.sort(order[np.cumsum(sizes[order]) <= _POSTINGS])
-        sums, near = np.zeros(self._rows.shape[0], dtype=np.float32), np.zeros(self._rows.shape[0], dtype=np.bool_)
+        sums, near = (
+            np.zeros(self._rows.shape[0], dtype=np.float32),
+            np.zeros(self._rows.shape[0], dtype=np.bool_),
+        )
         for place in rare.tolist():
             term = vector.indices[place]
             inside = slice(*self._by_term.indptr[term : term + 2])
@@ -382,9 +473,14 @@ class _Nearest:
         return found[best], cosines[best]
 
 
-def _score_words(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Sequence[str]], list[_View]]:
+def _score_words(
+    options: Mapping[str, Any], tensors: _Tensors
+) -> Callable[[Sequence[str]], list[_View]]:
     places, relevance = _places(_strings(tensors["words"])), _matrix("relevance", tensors)
-    nearest, by_word = _Nearest(relevance, _LABELS_COMPARED) if relevance.shape[0] > options["exact"] else None, csr_array(relevance.T)
+    nearest, by_word = (
+        _Nearest(relevance, _LABELS_COMPARED) if relevance.shape[0] > options["exact"] else None,
+        csr_array(relevance.T),
+    )
 
     def score(words: Sequence[str]) -> list[_View]:
         vector = _vector(Counter(words), places, tensors["idf"])
@@ -396,16 +492,27 @@ def _score_words(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Seq
     return score
 
 
-def _score_linear(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Sequence[str]], list[_View]]:
+def _score_linear(
+    options: Mapping[str, Any], tensors: _Tensors
+) -> Callable[[Sequence[str]], list[_View]]:
     vectoriser, by_term = _Vectoriser(tensors), csr_array(_matrix("weights", tensors).T)
     return lambda words: [_list_best((vectoriser.transform(words) @ by_term).toarray()[0])]
 
 
-def _score_neighbours(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Sequence[str]], list[_View]]:
+def _score_neighbours(
+    options: Mapping[str, Any], tensors: _Tensors
+) -> Callable[[Sequence[str]], list[_View]]:
     gold, views = _matrix("gold", tensors), range(2 if options["lead"] else 1)
-    parts = [{name[2:]: part for name, part in tensors.items() if name.startswith(f"{view}.")} for view in views]
+    parts = [
+        {name[2:]: part for name, part in tensors.items() if name.startswith(f"{view}.")}
+        for view in views
+    ]
     trained = [(_Vectoriser(part), _train(part)) for part in parts]
-    nearest = [_Nearest(train, _CANDIDATES) for _, train in trained] if gold.shape[0] > options["exact"] else []
+    nearest = (
+        [_Nearest(train, _CANDIDATES) for _, train in trained]
+        if gold.shape[0] > options["exact"]
+        else []
+    )
 
     def compare(words: Sequence[str], view: int) -> _View:
         vectoriser, train = trained[view]
@@ -417,13 +524,25 @@ def _score_neighbours(options: Mapping[str, Any], tensors: _Tensors) -> Callable
             near = _top(every, options["neighbours"])
             cosines = every[near]
         weights = np.maximum(cosines, 0.0) ** options["power"]
-        return _list_positive((gold[near].T @ (weights / (weights.sum() or 1.0)).astype(np.float64)).astype(np.float32))
+        return _list_positive(
+            (gold[near].T @ (weights / (weights.sum() or 1.0)).astype(np.float64)).astype(
+                np.float32
+            )
+        )
 
-    return lambda words: [compare(words[: options["lead"]] if view else words, view) for view in views]
+    return lambda words: [
+        compare(words[: options["lead"]] if view else words, view) for view in views
+    ]
 
 
-def _score_titles(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Sequence[str]], list[_View]]:
-    places, by_piece, label_of = _places(_strings(tensors["pieces"])), csr_array(_matrix("vectors", tensors).T), tensors["label_of"]
+def _score_titles(
+    options: Mapping[str, Any], tensors: _Tensors
+) -> Callable[[Sequence[str]], list[_View]]:
+    places, by_piece, label_of = (
+        _places(_strings(tensors["pieces"])),
+        csr_array(_matrix("vectors", tensors).T),
+        tensors["label_of"],
+    )
     passage, lead = options["passage"], options["lead"]
 
     def compare(passages: Iterable[Sequence[str]]) -> _View:
@@ -445,7 +564,12 @@ def _score_titles(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Se
     return score
 
 
-BUILT_IN_SCORERS = {"words": _score_words, "titles": _score_titles, "neighbours": _score_neighbours, "linear": _score_linear}
+BUILT_IN_SCORERS = {
+    "words": _score_words,
+    "titles": _score_titles,
+    "neighbours": _score_neighbours,
+    "linear": _score_linear,
+}
 
 
 # The model
@@ -455,7 +579,9 @@ class _Weights:
     """Weights of sources by training frequency: splines in its logarithm."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        self.knots, self._weights, self._bias = (np.array(content[name], dtype=np.float64) for name in ("knots", "weights", "bias"))
+        self.knots, self._weights, self._bias = (
+            np.array(content[name], dtype=np.float64) for name in ("knots", "weights", "bias")
+        )
         self.knows_names = bool(self.knots[0] == 0 and self._weights[:, 0].any())
 
     def at(self, counts: _Values) -> tuple[_Values, _Values]:
@@ -475,8 +601,12 @@ class _Familiar:
     """How much of a document the model can know."""
 
     def __init__(self, content: Mapping[str, Any], tensors: _Tensors) -> None:
-        self.documents, self.enough, self.share = (content[name] for name in ("documents", "enough", "share"))
-        self._told = dict(zip(_strings(tensors["words"]), self._tell(tensors["frequencies"]), strict=True))
+        self.documents, self.enough, self.share = (
+            content[name] for name in ("documents", "enough", "share")
+        )
+        self._told = dict(
+            zip(_strings(tensors["words"]), self._tell(tensors["frequencies"]), strict=True)
+        )
         self._told |= dict.fromkeys(_strings(tensors["named"]), float(self._tell(np.zeros(1))[0]))
 
     def _tell(self, frequencies: _Values) -> _Values:
@@ -498,7 +628,10 @@ class _Familiar:
         """From 0 to 1."""
         distinct = set(words)
         known = distinct & self._told.keys()
-        information, share = sum(self._told[word] for word in known), (len(known) + 3) / (len(distinct) + 3)
+        information, share = (
+            sum(self._told[word] for word in known),
+            (len(known) + 3) / (len(distinct) + 3),
+        )
         more = 0.0
         if information < self.enough or share < self.share:
             more = sum(map(self._tell_by_pieces, distinct - known))
@@ -511,7 +644,9 @@ class _Familiar:
         """Logits drawn to base rates."""
         if trust == 1:
             return logits
-        drawn: _Values = trust * logits + (1 - trust) * logit(np.maximum(counts, 0.5) / (self.documents + 1))
+        drawn: _Values = trust * logits + (1 - trust) * logit(
+            np.maximum(counts, 0.5) / (self.documents + 1)
+        )
         return drawn.astype(np.float32)
 
 
@@ -523,7 +658,12 @@ def _four(word: str) -> list[str]:
 def _require_whole(root: Path) -> None:
     """`ValueError` if a file that is read is not as it was exported."""
     recorded = json.loads((root / "export.json").read_text("utf-8"))["files"]
-    read = [name for name in recorded if name.startswith("finetune/") or name in ("labels.json", "languages.json", "corpus/splits.json")]
+    read = [
+        name
+        for name in recorded
+        if name.startswith("finetune/")
+        or name in ("labels.json", "languages.json", "corpus/splits.json")
+    ]
     for name in read:
         with (root / name).open("rb") as file:
             whole = hashlib.file_digest(file, "sha256").hexdigest() == recorded[name]
@@ -539,28 +679,54 @@ class Model:
         root = Path(folder)
         source = root / "finetune"
         if (source / "model.json").exists() or not (source / "scorers.json").exists():
-            raise ValueError(f"{root} holds no model of scorers alone: one with a network needs plant (`plant suggest --run {root}`)")
+            raise ValueError(
+                f"{root} holds no model of scorers alone: one with a network needs plant (`plant suggest --run {root}`)"
+            )
         _require_whole(root)
-        content, stored = json.loads((source / "scorers.json").read_text("utf-8")), source / "scorers"
+        content, stored = (
+            json.loads((source / "scorers.json").read_text("utf-8")),
+            source / "scorers",
+        )
         unknown = {entry["name"] for entry in content["scorers"]} - BUILT_IN_SCORERS.keys()
         if unknown:
-            raise ValueError(f"this file does not know the scorers {', '.join(sorted(unknown))}: use `plant suggest --run {root}`")
-        shared = _read_arrays(stored / "_shared.safetensors") if (stored / "_shared.safetensors").exists() else {}
+            raise ValueError(
+                f"this file does not know the scorers {', '.join(sorted(unknown))}: use `plant suggest --run {root}`"
+            )
+        shared = (
+            _read_arrays(stored / "_shared.safetensors")
+            if (stored / "_shared.safetensors").exists()
+            else {}
+        )
 
         def read(name: str, elsewhere: Mapping[str, str]) -> _Tensors:
-            return {**_read_arrays(stored / f"{name}.safetensors"), **{part: shared[key] for part, key in elsewhere.items()}}
+            return {
+                **_read_arrays(stored / f"{name}.safetensors"),
+                **{part: shared[key] for part, key in elsewhere.items()},
+            }
 
         entries = content["scorers"]
-        self._scorers = [BUILT_IN_SCORERS[one["name"]](one["options"], read(one["name"], one["shared"])) for one in entries]
-        self._fusion, self._calibration, self._curves = _Weights(content["fusion"]), _Weights(content["calibration"]), content["curves"]
+        self._scorers = [
+            BUILT_IN_SCORERS[one["name"]](one["options"], read(one["name"], one["shared"]))
+            for one in entries
+        ]
+        self._fusion, self._calibration, self._curves = (
+            _Weights(content["fusion"]),
+            _Weights(content["calibration"]),
+            content["curves"],
+        )
         known = content.get("known_words")
         self._known = None if known is None else _Familiar(known, read("_words", known["shared"]))
         self._excluded = set(content.get("excluded", ()))
         splits = json.loads((root / "corpus" / "splits.json").read_text("utf-8"))
         self._analyser = _Analyser(splits.get("analyser", {}), root / "languages.json")
         labels = json.loads((root / "labels.json").read_text("utf-8"))
-        self.labels, self.titles = [one["label"] for one in labels], [one["title"] for one in labels]
-        self._counts = np.array(content.get("train_counts") or [one["documents"] for one in labels], dtype=np.int64)
+        self.labels, self.titles = (
+            [one["label"] for one in labels],
+            [one["title"] for one in labels],
+        )
+        self._counts = np.array(
+            content.get("train_counts") or [one["documents"] for one in labels], dtype=np.int64
+        )
         thresholds = json.loads((source / "thresholds.json").read_text("utf-8"))
         self._assign = self._spread(thresholds["value"])
         self._review = self._spread(thresholds.get("review") or _REVIEWED_FROM)
@@ -577,13 +743,28 @@ class Model:
         if trust == 0:
             return []
         logits[list(self._excluded)] = -np.inf
-        best = np.lexsort((np.arange(len(logits)), -logits))[: min(limit, len(logits) - len(self._excluded))]
+        best = np.lexsort((np.arange(len(logits)), -logits))[
+            : min(limit, len(logits) - len(self._excluded))
+        ]
         scores, found = _distinct(logits[best].astype(np.float64)), []
         for label, score in zip(best.tolist(), scores, strict=True):
-            band = "assign" if score >= self._assign[label] else "review" if score >= self._review[label] else "reject"
+            band = (
+                "assign"
+                if score >= self._assign[label]
+                else "review"
+                if score >= self._review[label]
+                else "reject"
+            )
             cut = float(self._assign[label])
             named = {"label": self.labels[label], "title": self.titles[label]}
-            found.append({**named, "score": score, "threshold": cut if np.isfinite(cut) else None, "band": band})
+            found.append(
+                {
+                    **named,
+                    "score": score,
+                    "threshold": cut if np.isfinite(cut) else None,
+                    "band": band,
+                }
+            )
         return found
 
     def score(self, text: str) -> tuple[_Values, float]:
@@ -607,7 +788,9 @@ class Model:
             by_name = self._fuse(values, floors, listed, np.zeros_like(self._counts))
             logits = np.where(self._counts < 0, np.maximum(logits, by_name), logits)
         logits = self._calibrate(logits)
-        return logits if self._known is None else self._known.draw(logits, trust, self._counts), trust
+        return logits if self._known is None else self._known.draw(
+            logits, trust, self._counts
+        ), trust
 
     def _fuse(self, values: _Values, floors: _Values, listed: _Values, counts: _Values) -> _Values:
         weights, bias = self._fusion.at(counts)
@@ -617,8 +800,13 @@ class Model:
 
     def _calibrate(self, logits: _Values) -> _Values:
         weights, bias = self._calibration.at(self._counts)
-        logits = np.clip(logits, -50.0, 50.0) * weights[:, 0].astype(np.float32) + bias.astype(np.float32)
-        known, starts = np.maximum(np.abs(self._counts), 1), [curve["least"] for curve in self._curves]
+        logits = np.clip(logits, -50.0, 50.0) * weights[:, 0].astype(np.float32) + bias.astype(
+            np.float32
+        )
+        known, starts = (
+            np.maximum(np.abs(self._counts), 1),
+            [curve["least"] for curve in self._curves],
+        )
         for curve, end in zip(self._curves, [*starts[1:], np.inf], strict=False):
             inside = (known >= curve["least"]) & (known < end)
             some = logits[inside].astype(np.float64)
@@ -639,9 +827,15 @@ def _distinct(logits: _Values) -> list[float]:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description="Suggest labels for texts by the model in this folder.")
+    parser = argparse.ArgumentParser(
+        description="Suggest labels for texts by the model in this folder."
+    )
     parser.add_argument("--text", help="the text; without it each line of standard input is one")
-    parser.add_argument("--model", default=str(Path(__file__).parent), help="the exported folder (default: that of this file)")
+    parser.add_argument(
+        "--model",
+        default=str(Path(__file__).parent),
+        help="the exported folder (default: that of this file)",
+    )
     parser.add_argument("--limit", type=int, default=10, help="labels of a text (default: 10)")
     given = parser.parse_args()
     try:
@@ -651,7 +845,9 @@ def _main() -> None:
     except (ValueError, KeyError, TypeError) as error:
         parser.exit(1, f"error: the model cannot be read: {error}\n")
     for text in [given.text] if given.text is not None else sys.stdin:
-        sys.stdout.write(json.dumps({"suggestions": model.suggest(text, given.limit)}, ensure_ascii=False) + "\n")
+        sys.stdout.write(
+            json.dumps({"suggestions": model.suggest(text, given.limit)}, ensure_ascii=False) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -34,9 +34,16 @@ _SAID = {
 def sheet_format(path: Path) -> str:
     """The format of a sheet of that name; ask before long work for it."""
     form = ".xlsx" if path.suffix.lower() == ".xlsx" else table_format(path)
-    if form not in (".csv", ".tsv", ".xlsx", ".jsonl") or (form != ".xlsx" and path.suffix.lower() != form):
+    if form not in (".csv", ".tsv", ".xlsx", ".jsonl") or (
+        form != ".xlsx" and path.suffix.lower() != form
+    ):
         expected = "a name that ends in .xlsx, .csv, .tsv or .jsonl"
-        raise UsageError("no sheet goes by this name", where=str(path), expected=expected, todo="choose such a name, as review.xlsx")
+        raise UsageError(
+            "no sheet goes by this name",
+            where=str(path),
+            expected=expected,
+            todo="choose such a name, as review.xlsx",
+        )
     if form == ".xlsx":
         office_package("openpyxl", path)
     return str(form)
@@ -44,9 +51,25 @@ def sheet_format(path: Path) -> str:
 
 def review_rows(document: SuggestedDocument) -> Iterator[tuple[Any, ...]]:
     """A row for each label of a document; cells as in `REVIEW_COLUMNS`."""
-    columns = (document.labels, document.titles, document.scores, document.bands, document.evidence or [""] * len(document.labels))
+    columns = (
+        document.labels,
+        document.titles,
+        document.scores,
+        document.bands,
+        document.evidence or [""] * len(document.labels),
+    )
     for label, title, score, band, evidence in zip(*columns, strict=True):
-        yield document.doc_id, document.heading, document.text, label, title or "", round(score, 2), band, "", evidence
+        yield (
+            document.doc_id,
+            document.heading,
+            document.text,
+            label,
+            title or "",
+            round(score, 2),
+            band,
+            "",
+            evidence,
+        )
 
 
 def write_sheet(path: Path, documents: Iterable[SuggestedDocument]) -> None:
@@ -59,17 +82,24 @@ def write_sheet(path: Path, documents: Iterable[SuggestedDocument]) -> None:
     with replacing(path) as temporary:
         if form == ".xlsx":
             rows = chain.from_iterable(map(review_rows, documents))
-            write_workbook(temporary, rows, REVIEW_COLUMNS, {"decision": (ACCEPT, REJECT_LABEL)}, path)
+            write_workbook(
+                temporary, rows, REVIEW_COLUMNS, {"decision": (ACCEPT, REJECT_LABEL)}, path
+            )
         elif form == ".jsonl":
             write_text_batches(in_frames(documents, _review_frame), temporary)
         else:  # a spreadsheet knows UTF-8 by its byte order mark
-            marked = (guard_cells(frame).rename({"doc_id": "\ufeffdoc_id"}) for frame in in_frames(documents, _review_frame))
+            marked = (
+                guard_cells(frame).rename({"doc_id": "\ufeffdoc_id"})
+                for frame in in_frames(documents, _review_frame)
+            )
             write_text_batches(marked, temporary)
 
 
 def _review_frame(documents: Iterable[SuggestedDocument]) -> pl.DataFrame:
     schema = {name: pl.Float64 if name == "score" else pl.String for name in REVIEW_COLUMNS}
-    return pl.DataFrame(list(chain.from_iterable(map(review_rows, documents))), schema=schema, orient="row")
+    return pl.DataFrame(
+        list(chain.from_iterable(map(review_rows, documents))), schema=schema, orient="row"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +134,10 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             expected=f"the columns of `plant review export`: {', '.join(REVIEW_COLUMNS)}",
             todo="name the columns as they were",
         )
-    own = {"who": path.stem, "time": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")}
+    own = {
+        "who": path.stem,
+        "time": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+    }
     names = ("doc_id", "text", "label", "title", "band", "decision", "who", "time")
     exact = table_format(path) == ".jsonl"
     rows, odd = [], list[str]()
@@ -117,18 +150,29 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             odd.append(f"row {number}: '{said[:20]}'")
         values["decision"] = _SAID.get(said, "")
         rows.append(
-            ReviewedRow(place=f"{path}, row {number}", whole=exact, **{**values, **{name: values[name] or own[name] for name in own}})
+            ReviewedRow(
+                place=f"{path}, row {number}",
+                whole=exact,
+                **{**values, **{name: values[name] or own[name] for name in own}},
+            )
         )
     if odd:
-        reporter.warn(f"{path}: {len(odd)} decisions are neither {ACCEPT} nor {REJECT_LABEL} and count as undecided, first {odd[0]}")
+        reporter.warn(
+            f"{path}: {len(odd)} decisions are neither {ACCEPT} nor {REJECT_LABEL} and count as undecided, first {odd[0]}"
+        )
     return rows
 
 
 def _read_table(path: Path, reporter: Reporter) -> pl.DataFrame:
     if path.suffix.lower() == ".xlsx" and path.is_file():
         header, *rows = read_workbook(path) or [[]]
-        places = {name: place for place, name in reversed(list(enumerate(header))) if name}  # others were added, and are not looked at
-        cells = {name: [row[place] if place < len(row) else "" for row in rows] for name, place in places.items()}
+        places = {
+            name: place for place, name in reversed(list(enumerate(header))) if name
+        }  # others were added, and are not looked at
+        cells = {
+            name: [row[place] if place < len(row) else "" for row in rows]
+            for name, place in places.items()
+        }
         return pl.DataFrame(cells, schema=dict.fromkeys(places, pl.String))
     usual = find_fallback(read_bytes(path, "a sheet"), "windows-1252")
     if usual:

@@ -13,7 +13,14 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, stop_if_asked, top_k, work_ahead
+from plant_cli.data.blocks import (
+    count_workers,
+    cut_blocks,
+    map_blocks,
+    stop_if_asked,
+    top_k,
+    work_ahead,
+)
 from plant_cli.data.words import choose_columns
 from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.lexical import cut_by_words
@@ -37,7 +44,10 @@ class Similarity:
         if documents.shape[0] < BY_TERM_FROM:
             return np.ascontiguousarray((self.train @ documents.T.toarray()).T, dtype=np.float32)
         frequent, place, rare = self._by_term
-        products: Floats32 = documents[:, np.flatnonzero(place < 0)].toarray().astype(np.float32, copy=False) @ frequent
+        products: Floats32 = (
+            documents[:, np.flatnonzero(place < 0)].toarray().astype(np.float32, copy=False)
+            @ frequent
+        )
         products += multiply_out(choose_columns(documents, place, rare.shape[0]), rare)
         return products
 
@@ -50,16 +60,24 @@ class Similarity:
         dense = np.zeros(len(frequency), dtype=np.bool_)
         dense[order] = frequency[order] * DENSE_FROM > documents
         place = np.where(dense, -1, np.cumsum(~dense) - 1)
-        return by_term[np.flatnonzero(dense)].toarray(), place, csr_array(by_term[np.flatnonzero(~dense)])
+        return (
+            by_term[np.flatnonzero(dense)].toarray(),
+            place,
+            csr_array(by_term[np.flatnonzero(~dense)]),
+        )
 
 
-def score_neighbours(similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int, power: float) -> csr_array:
+def score_neighbours(
+    similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int, power: float
+) -> csr_array:
     """Share of a document's nearest training documents that have each label, weighted by similarity^power, csr [B, L] float32 in [0, 1].
 
     Similarities to training documents are [B, N], those below 0 count as 0; gold labels are csr [N, L] of ones.
     """
     chosen = [top_k(row, neighbours) for row in similarity]
-    weights = [np.maximum(row[near], 0.0) ** power for row, near in zip(similarity, chosen, strict=True)]
+    weights = [
+        np.maximum(row[near], 0.0) ** power for row, near in zip(similarity, chosen, strict=True)
+    ]
     shares = [row / (row.sum() or 1.0) for row in weights]
     cells = (
         np.concatenate([*shares, []]),
@@ -72,7 +90,11 @@ def score_neighbours(similarity: npt.NDArray[np.floating[Any]], gold: csr_array,
 
 
 def leave_out_neighbours(
-    similarity: npt.NDArray[np.floating[Any]], rows: npt.NDArray[np.integer[Any]], gold: csr_array, neighbours: int, power: float
+    similarity: npt.NDArray[np.floating[Any]],
+    rows: npt.NDArray[np.integer[Any]],
+    gold: csr_array,
+    neighbours: int,
+    power: float,
 ) -> csr_array:
     """`score_neighbours` of training documents [b] among the others; exact, for vectors that do not change with a document left out."""
     others = similarity.copy()
@@ -93,7 +115,9 @@ SCORES_HIGH = 0.1  # score from which on a document without the label counts the
 def keep_largest(weights: Floats32, kept: int) -> csr_array:
     """The weights [R, V] of largest magnitude of each row, so many kept, csr float32."""
     largest = keep_best(np.abs(weights), kept).matrix
-    largest.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(largest.indptr)), largest.indices])
+    largest.data *= np.sign(
+        weights[np.repeat(np.arange(len(weights)), np.diff(largest.indptr)), largest.indices]
+    )
     largest.eliminate_zeros()
     return largest
 
@@ -104,13 +128,20 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
     by_label.sort_indices()
     numbers: dict[bytes, int] = {}
     rows = zip(by_label.indptr[:-1], by_label.indptr[1:], strict=True)
-    label_of = [numbers.setdefault(by_label.indices[first:last].tobytes(), len(numbers)) for first, last in rows]
+    label_of = [
+        numbers.setdefault(by_label.indices[first:last].tobytes(), len(numbers))
+        for first, last in rows
+    ]
     firsts = np.unique(label_of, return_index=True)[1] if label_of else np.zeros(0, dtype=np.int64)
     return csr_array(gold[:, firsts]), np.array(label_of, dtype=np.int64)
 
 
 def regress_on_own_terms(
-    train: csr_array, gold: csr_array, strength: float, terms: AnyInts, advance: Callable[[float], None] = lambda labels: None
+    train: csr_array,
+    gold: csr_array,
+    strength: float,
+    terms: AnyInts,
+    advance: Callable[[float], None] = lambda labels: None,
 ) -> csr_array:
     """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V] float32.
 
@@ -128,10 +159,22 @@ def regress_on_own_terms(
     distinct, label_of = merge_twins(gold)
     firsts = np.unique(label_of, return_index=True)[1]
     if (workers := count_workers()) == 1:
-        return csr_array(_solve(train, strength, (distinct, terms[firsts]), lambda share: advance(share * len(label_of)))[label_of])
-    blocks = [np.arange(number, len(firsts), workers) for number in range(workers)]  # each has as many frequent labels as the others
+        return csr_array(
+            _solve(
+                train,
+                strength,
+                (distinct, terms[firsts]),
+                lambda share: advance(share * len(label_of)),
+            )[label_of]
+        )
+    blocks = [
+        np.arange(number, len(firsts), workers) for number in range(workers)
+    ]  # each has as many frequent labels as the others
     parts = []
-    for part in map_blocks(partial(_solve, train, strength), [(csr_array(distinct[:, block]), terms[firsts[block]]) for block in blocks]):
+    for part in map_blocks(
+        partial(_solve, train, strength),
+        [(csr_array(distinct[:, block]), terms[firsts[block]]) for block in blocks],
+    ):
         parts.append(part)
         advance(len(label_of) / workers)
     place = np.argsort(np.concatenate(blocks))
@@ -139,14 +182,19 @@ def regress_on_own_terms(
 
 
 def _solve(
-    train: csr_array, strength: float, labels: tuple[csr_array, AnyInts], advance: Callable[[float], None] = lambda share: None
+    train: csr_array,
+    strength: float,
+    labels: tuple[csr_array, AnyInts],
+    advance: Callable[[float], None] = lambda share: None,
 ) -> csr_array:
     """Weights of some labels, csr [U, V], by their documents, csr [N, U], and how many terms each has at most [U]."""
     gold, terms = labels
     frequent = np.flatnonzero(np.bincount(gold.indices, minlength=gold.shape[1]) >= FREQUENT)
     work = terms.astype(np.float64) ** 2
     first = work.sum() / max(1.0, work.sum() + 4 * work[frequent].sum())
-    weights = _OwnTerms.choose(train, gold, terms).solve(train, strength, lambda share: advance(share * first))
+    weights = _OwnTerms.choose(train, gold, terms).solve(
+        train, strength, lambda share: advance(share * first)
+    )
     if not len(frequent):
         return weights
     more = _OwnTerms.add(train, csr_array(gold[:, frequent]), csr_array(weights[frequent]))
@@ -182,16 +230,22 @@ class _OwnTerms:
         for block in cut_by_words(train, gold):
             of_block = csr_array(gold[:, block])
             having = np.flatnonzero(np.diff(of_block.indptr))
-            by_label, own = csr_array(of_block[having].T).astype(np.complex64), csr_array(train[having])
+            by_label, own = (
+                csr_array(of_block[having].T).astype(np.complex64),
+                csr_array(train[having]),
+            )
             summed = csr_array(
-                by_label @ csr_array((own.data + 1j * own.data**2, own.indices, own.indptr), shape=own.shape)
+                by_label
+                @ csr_array((own.data + 1j * own.data**2, own.indices, own.indptr), shape=own.shape)
             )  # two sums at once
             for number, (first, last) in enumerate(pairwise(summed.indptr)):
                 stop_if_asked()
                 sums, terms = summed.data[first:last], summed.indices[first:last]
                 chosen = top_k(sums.real, int(most[block.start + number]), terms)
                 documents = max(1, by_label.indptr[number + 1] - by_label.indptr[number])
-                parts.append((terms[chosen], sums.real[chosen], float(sums.imag[chosen].sum()) / documents))
+                parts.append(
+                    (terms[chosen], sums.real[chosen], float(sums.imag[chosen].sum()) / documents)
+                )
         return cls.join(parts)
 
     @classmethod
@@ -205,35 +259,67 @@ class _OwnTerms:
             too_high = csr_array(csr_array(high.T) @ others)
             for number in range(block.start, block.stop):
                 stop_if_asked()
-                own = csr_array(train[by_label.indices[by_label.indptr[number] : by_label.indptr[number + 1]]])
+                own = csr_array(
+                    train[by_label.indices[by_label.indptr[number] : by_label.indptr[number + 1]]]
+                )
                 known = weights[[number]].toarray()[0]
-                gain = np.abs((1 - own @ known) @ own - step * too_high[[number - block.start]].toarray()[0])
+                gain = np.abs(
+                    (1 - own @ known) @ own - step * too_high[[number - block.start]].toarray()[0]
+                )
                 chosen = weights.indices[weights.indptr[number] : weights.indptr[number + 1]]
                 gain[chosen] = 0
                 more = top_k(gain, len(chosen))
                 chosen = np.sort(np.concatenate([chosen, more[gain[more] > 0]]))
                 squares = np.bincount(own.indices, own.data**2, len(gain))
-                parts.append((chosen, np.bincount(own.indices, own.data, len(gain))[chosen], squares[chosen].sum() / own.shape[0]))
+                parts.append(
+                    (
+                        chosen,
+                        np.bincount(own.indices, own.data, len(gain))[chosen],
+                        squares[chosen].sum() / own.shape[0],
+                    )
+                )
         return cls.join(parts)
 
-    def solve(self, train: csr_array, strength: float, advance: Callable[[float], None] = lambda share: None) -> csr_array:
+    def solve(
+        self,
+        train: csr_array,
+        strength: float,
+        advance: Callable[[float], None] = lambda share: None,
+    ) -> csr_array:
         """Ridge weights on these terms, csr [U, V]; `advance` is told shares of the work."""
         used, columns = np.unique(self.terms, return_inverse=True)
         places = np.full(train.shape[1], -1, dtype=np.int64)
         places[used] = np.arange(len(used))
-        products = _TermProducts(choose_columns(train, places, len(used)), np.bincount(columns, np.repeat(self.sizes, self.sizes)))
-        weights, order, work = np.zeros(len(self.terms), dtype=np.float32), np.argsort(-self.sizes, kind="stable"), self.sizes**2
+        products = _TermProducts(
+            choose_columns(train, places, len(used)),
+            np.bincount(columns, np.repeat(self.sizes, self.sizes)),
+        )
+        weights, order, work = (
+            np.zeros(len(self.terms), dtype=np.float32),
+            np.argsort(-self.sizes, kind="stable"),
+            self.sizes**2,
+        )
         while len(order) and (width := int(self.sizes[order[0]])):
-            similar = np.searchsorted(-self.sizes[order], -width / 2, side="right")  # few terms are not padded to many
+            similar = np.searchsorted(
+                -self.sizes[order], -width / 2, side="right"
+            )  # few terms are not padded to many
             labels, order = np.split(order, [max(1, min(int(similar), SYSTEM_ENTRIES // width**2))])
             rows, at, cells = self._list(labels)
-            padded, right = np.full((len(labels), width), len(used), dtype=np.int64), np.zeros((len(labels), width), dtype=np.float32)
+            padded, right = (
+                np.full((len(labels), width), len(used), dtype=np.int64),
+                np.zeros((len(labels), width), dtype=np.float32),
+            )
             padded[rows, at], right[rows, at] = columns[cells], self.sums[cells]
             systems, diagonal = products.multiply(padded), np.arange(width)
-            systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * self.mass[labels][:, None], np.float32(1))
+            systems[:, diagonal, diagonal] += np.where(
+                padded < len(used), np.float32(strength) * self.mass[labels][:, None], np.float32(1)
+            )
             weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
             advance(float(work[labels].sum() / work.sum()))
-        matrix = csr_array((weights, self.terms, np.concatenate([[0], np.cumsum(self.sizes)])), shape=(len(self.sizes), train.shape[1]))
+        matrix = csr_array(
+            (weights, self.terms, np.concatenate([[0], np.cumsum(self.sizes)])),
+            shape=(len(self.sizes), train.shape[1]),
+        )
         matrix.sort_indices()
         return matrix
 
@@ -256,13 +342,17 @@ class _TermProducts:
         work = frequency * wanted
         order = np.argsort(-work, kind="stable")[:DENSE_PRODUCTS]
         dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
-        self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
+        self._place = np.full(
+            terms + 1, -1, dtype=np.int64
+        )  # of a term among those that are multiplied densely; −1: it is not
         self._place[dense] = np.arange(len(dense))
         self._by_term = csr_array(documents.T)
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
         each = -(-int(frequency[dense].sum()) // max(1, number))  # of these terms in a document
         few = FEW_TERMS * each < len(dense)
-        for block in cut_rows(number, each, SYSTEM_ENTRIES) if few else cut_rows(number, len(dense)):
+        for block in (
+            cut_rows(number, each, SYSTEM_ENTRIES) if few else cut_rows(number, len(dense))
+        ):
             stop_if_asked()
             part = choose_columns(documents[block], self._place[:-1], len(dense))
             if few:
@@ -276,9 +366,14 @@ class _TermProducts:
         number, width = wanted.shape
         products: Floats32 = np.zeros((number, width, width), dtype=np.float32)
         rows, at = np.nonzero((self._place[wanted] < 0) & (wanted < len(self._place) - 1))
-        cells = np.ones(len(rows), dtype=np.float32), (rows.astype(np.int32), wanted[rows, at].astype(np.int32))
+        cells = (
+            np.ones(len(rows), dtype=np.float32),
+            (rows.astype(np.int32), wanted[rows, at].astype(np.int32)),
+        )
         rare = csr_array(cells, shape=(number, len(self._place) - 1))
-        met = csr_array(rare @ self._by_term)  # documents with such terms of each label: they alone have a part in the products of these
+        met = csr_array(
+            rare @ self._by_term
+        )  # documents with such terms of each label: they alone have a part in the products of these
         many = []  # labels with too many documents to write them out
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()
@@ -289,7 +384,11 @@ class _TermProducts:
             found = self._fetch(some, wanted[first:last])
             for label, (start, end) in enumerate(pairwise(some.indptr), first):
                 products[label] = found[start:end].T @ found[start:end]
-        for _ in work_ahead(lambda label: self._multiply_rare(wanted[label], products[label]), many, default_threads()):
+        for _ in work_ahead(
+            lambda label: self._multiply_rare(wanted[label], products[label]),
+            many,
+            default_threads(),
+        ):
             stop_if_asked()
         for terms, of_label in zip(self._place[wanted], products, strict=True):
             dense = np.flatnonzero(terms >= 0)
@@ -300,23 +399,35 @@ class _TermProducts:
         """Write the products of rare terms with all terms of a label [T] into its products [T, T]."""
         known = np.flatnonzero(wanted < len(self._place) - 1)
         rare = known[self._place[wanted[known]] < 0]
-        found = csr_array(self._by_term[wanted[known]] @ csr_array(self._by_term[wanted[rare]]).T).toarray()
+        found = csr_array(
+            self._by_term[wanted[known]] @ csr_array(self._by_term[wanted[rare]]).T
+        ).toarray()
         products[np.ix_(known, rare)], products[np.ix_(rare, known)] = found, found.T
 
     def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
         """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
-        having, cells = np.unique(met.indices), np.zeros((met.nnz, wanted.shape[1]), dtype=np.float32)
-        if self._sizes[met.indices].sum() < TERMS_PER_VISIT * len(having):  # few terms: each pair looks at those of its document
+        having, cells = (
+            np.unique(met.indices),
+            np.zeros((met.nnz, wanted.shape[1]), dtype=np.float32),
+        )
+        if self._sizes[met.indices].sum() < TERMS_PER_VISIT * len(
+            having
+        ):  # few terms: each pair looks at those of its document
             place = np.full(len(self._place), -1, dtype=np.int64)
             for terms, (first, last) in zip(wanted, pairwise(met.indptr), strict=True):
-                documents, place[terms] = self._documents[met.indices[first:last]], np.arange(len(terms))
+                documents, place[terms] = (
+                    self._documents[met.indices[first:last]],
+                    np.arange(len(terms)),
+                )
                 at = place[documents.indices]
                 found = np.flatnonzero(at >= 0)
                 rows = np.repeat(np.arange(first, last), np.diff(documents.indptr))
                 cells[rows[found], at[found]] = documents.data[found]
                 place[terms] = -1
             return cells
-        by_document = csr_array((np.arange(met.nnz), met.indices, met.indptr), shape=met.shape).tocsc()  # the pairs by number
+        by_document = csr_array(
+            (np.arange(met.nnz), met.indices, met.indptr), shape=met.shape
+        ).tocsc()  # the pairs by number
         row = np.zeros(len(self._place), dtype=np.float32)
         for document in having.tolist():
             pairs = slice(*by_document.indptr[document : document + 2])

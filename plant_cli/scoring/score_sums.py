@@ -55,7 +55,11 @@ class ScoreSums:
             network: its logits [k], and that of an average label (`average_logit`); None without a network.
         """
         k, rows = len(labels), np.full(len(labels), row)
-        logits, average = (np.zeros(k), 0.0) if network is None else (np.clip(network[0], -LIMIT, LIMIT), network[1])
+        logits, average = (
+            (np.zeros(k), 0.0)
+            if network is None
+            else (np.clip(network[0], -LIMIT, LIMIT), network[1])
+        )
         added, units, rest = np.zeros((k, 0)), np.zeros((k, 0)), np.zeros(k)
         if scored is not None:
             pairs = scored.pairs
@@ -64,7 +68,13 @@ class ScoreSums:
             added, units = weights * (values - pairs.zeros[row]), weights * pairs.scales[row]
             rest = weights @ pairs.zeros[row] + bias
         if combination is None:
-            return cls(whole=logits, network=logits - average, of_network=np.ones(k), scorers=added, of_scores=units)
+            return cls(
+                whole=logits,
+                network=logits - average,
+                of_network=np.ones(k),
+                scorers=added,
+                of_scores=units,
+            )
         calibration, counts = combination.calibration, combination.train_counts[labels]
         slopes, offset = calibration.linear.at(counts)
 
@@ -74,9 +84,19 @@ class ScoreSums:
         def finish(by_network: Floats | float, fused: Floats) -> Floats:
             """The log-odds by the network's logits and the fused ones of the scorers."""
             if network is None:
-                return draw(apply_maps(calibration.maps, slopes[:, 0] * np.clip(fused, -LIMIT, LIMIT) + offset, counts))
+                return draw(
+                    apply_maps(
+                        calibration.maps,
+                        slopes[:, 0] * np.clip(fused, -LIMIT, LIMIT) + offset,
+                        counts,
+                    )
+                )
             sums = slopes[:, 0] * by_network + offset
-            return apply_maps(calibration.maps, sums + (0.0 if scored is None else slopes[:, 1] * draw(fused)), counts)
+            return apply_maps(
+                calibration.maps,
+                sums + (0.0 if scored is None else slopes[:, 1] * draw(fused)),
+                counts,
+            )
 
         trust = 1.0 if scored is None or scored.trust is None else float(scored.trust[row])
         of_network, of_fused = slopes[:, 0] * (network is not None), trust * slopes[:, -1]
@@ -100,7 +120,10 @@ def average_logit(logits: Floats, listed: Ints | None) -> float:
 
 
 def explain_labels(
-    scored: ScoredDocuments, combination: Combination, labels: Ints, network: tuple[Floats, Floats] | None = None
+    scored: ScoredDocuments,
+    combination: Combination,
+    labels: Ints,
+    network: tuple[Floats, Floats] | None = None,
 ) -> list[list[Reason]]:
     """Reasons for some labels of each document, the part that adds most first: `network +2.3; titles +2.1 (…); words +0.8 (…)`.
 
@@ -109,13 +132,30 @@ def explain_labels(
     scorers, documents, explained = scored.scorers, scored.documents, []
     for row, chosen in enumerate(labels):
         words = documents.take(np.array([row]))
-        document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
-        sums = ScoreSums.of(combination, chosen, scored, row, None if network is None else (network[0][row], float(network[1][row])))
-        parts = {} if network is None else {NETWORK: (sums.network.tolist(), [Reason(text="")] * len(chosen))}
+        document = number_words(
+            [[words.vocabulary[number] for number in words.numbers.tolist()]]
+        )  # whose vocabulary is its own
+        sums = ScoreSums.of(
+            combination,
+            chosen,
+            scored,
+            row,
+            None if network is None else (network[0][row], float(network[1][row])),
+        )
+        parts = (
+            {}
+            if network is None
+            else {NETWORK: (sums.network.tolist(), [Reason(text="")] * len(chosen))}
+        )
         for name, reasons in scorers.explain(document, chosen.tolist()).items():
             parts[name] = sums.scorers[:, scorers.views_of(name)].sum(axis=1).tolist(), reasons
         explained.append(
-            [join_reasons({name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()}) for at in range(len(chosen))]
+            [
+                join_reasons(
+                    {name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()}
+                )
+                for at in range(len(chosen))
+            ]
         )
     return explained
 

@@ -31,7 +31,14 @@ from plant_cli.api.scorers import short_ends
 from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
-from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
+from plant_cli.scoring.fused_scorers import (
+    FusedScorers,
+    NamedScorer,
+    ScoredDocuments,
+    ScorerError,
+    ask,
+    check_scores,
+)
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.kept_scorers import Fitted, KeptScorers
 from plant_cli.scoring.known_words import KnownWords
@@ -78,7 +85,11 @@ def fit_scorers(
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
-    titles = _find_titles(labels, reporter) if any(spec.needs_names for spec, _ in chosen) else labels.titles
+    titles = (
+        _find_titles(labels, reporter)
+        if any(spec.needs_names for spec, _ in chosen)
+        else labels.titles
+    )
     given = _gather_input(train, words, titles, labels.alternatives, analyser, reporter, seed)
     others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
     fitted: dict[str, Fitted] = {}
@@ -105,8 +116,17 @@ def fit_scorers(
         left_out = _weigh(fitted, given, zero_shot, vocabulary, np.isin(labels.ids, list(added)))
         scorers = left_out.scorers
         try:
-            scored = None if validation is None else scorers.score(validation, reporter, "validation")
-            return FusionFit(scorers=scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing, validation=scored)
+            scored = (
+                None if validation is None else scorers.score(validation, reporter, "validation")
+            )
+            return FusionFit(
+                scorers=scorers,
+                rows=given.rows,
+                left_out=left_out,
+                seconds=seconds,
+                missing=missing,
+                validation=scored,
+            )
         except may_score_badly as error:
             missing[error.name] = error.what
             reporter.warn(f"{error.what}: it is left out, and the others are weighed anew")
@@ -124,15 +144,25 @@ def _gather_input(
     seed: int,
 ) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
-    names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
+    names: list[
+        Sequence[str]
+    ] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
     for label, (title, others) in enumerate(zip(titles, alternatives, strict=True)):
-        spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
+        spelt = [
+            name
+            for name in dict.fromkeys(
+                tuple(analyser.spell(name or "")) for name in (title, *others)
+            )
+            if name
+        ]
         names += spelt
         label_of += [label] * len(spelt)
     kept, ends = train.gold, short_ends(train.gold.indptr)
     # Columns in 64 bits would widen, for each product, those of the documents, too.
-    gold = csr_array((kept.data.astype(np.int64), kept.indices.astype(np.int32), ends), shape=kept.shape)
+    gold = csr_array(
+        (kept.data.astype(np.int64), kept.indices.astype(np.int32), ends), shape=kept.shape
+    )
     gold.sort_indices()
     return ScorerInput(
         documents=words,
@@ -152,32 +182,52 @@ def _find_titles(labels: LabelIndex, reporter: Reporter) -> Sequence[str | None]
     words = [label for label in labels.ids if _is_of_words(label)]
     if len(words) <= len(labels.ids) / 2:
         return labels.titles
-    reporter.note(f"no label has a title, but most ids are words, such as '{max(words, key=str.isalpha)}': scorers read them as titles")
+    reporter.note(
+        f"no label has a title, but most ids are words, such as '{max(words, key=str.isalpha)}': scorers read them as titles"
+    )
     return labels.ids
 
 
 def _is_of_words(label: str) -> bool:
     """Whether an id is not an address, has three letters in a row, and more letters than other characters."""
-    return "://" not in label and _WORD.search(label) is not None and 2 * sum(map(str.isalpha, label)) > len(label)
+    return (
+        "://" not in label
+        and _WORD.search(label) is not None
+        and 2 * sum(map(str.isalpha, label)) > len(label)
+    )
 
 
-def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerInput | None, kept: KeptScorers | None) -> Fitted:
+def _fit(
+    spec: ScorerSpec,
+    options: Options,
+    given: ScorerInput,
+    others: ScorerInput | None,
+    kept: KeptScorers | None,
+) -> Fitted:
     """Fit a scorer on all training documents, or on the `others` of those whose scores teach the weights; or take one that was kept."""
     if kept is not None and (found := kept.find(spec, options)) is not None:
         given.reporter.note(f"scorer {spec.name}: as it was fitted before the stop")
         return found
     shape = (len(given.rows), given.gold.shape[1])
     fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, others or given))
-    tensors = ask(spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS)  # better now than after hours of training
+    tensors = ask(
+        spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS
+    )  # better now than after hours of training
 
     def score_left_out() -> Sequence[csr_array]:
         if others is not None:
             return fitted.scorer.score(given.documents.take(given.rows))
-        return _leave_folds_out(spec, options, given) if fitted.left_out is None else fitted.left_out
+        return (
+            _leave_folds_out(spec, options, given) if fitted.left_out is None else fitted.left_out
+        )
 
     left_out = check_scores(spec.name, score_left_out, shape)
-    if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
-        given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
+    if spec.needs_names and not any(
+        _tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out
+    ):
+        given.reporter.note(
+            f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?"
+        )
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
     named = NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
     if kept is not None:
@@ -187,7 +237,10 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerI
 
 def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
     """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
-    return len(shares) < DOCUMENTS_FOR_A_NOTE or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
+    return (
+        len(shares) < DOCUMENTS_FOR_A_NOTE
+        or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
+    )
 
 
 def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:
@@ -200,7 +253,9 @@ def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> 
         others = _leave_out(given, given.rows[fold])
         parts.append(spec.fit(options, others).scorer.score(given.documents.take(given.rows[fold])))
     order = np.argsort(np.concatenate(folds))
-    return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
+    return [
+        csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)
+    ]
 
 
 def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerInput:
@@ -209,20 +264,36 @@ def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerI
     documents = given.documents.take(kept)
     documents = drop_unused(documents) if once else documents
     gold, doc_ids = csr_array(given.gold[kept]), [given.doc_ids[row] for row in kept]
-    return replace(given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64))
+    return replace(
+        given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64)
+    )
 
 
 def _weigh(
-    fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool], vocabulary: bool, added: npt.NDArray[np.bool_]
+    fitted: Mapping[str, Fitted],
+    given: ScorerInput,
+    zero_shot: Mapping[str, bool],
+    vocabulary: bool,
+    added: npt.NDArray[np.bool_],
 ) -> ScoredDocuments:
     """Left-out scores of train by the scorers, and the weights that they teach; some labels were `added` [L]."""
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     counts[added & np.isin(np.arange(len(counts)), given.label_of)] *= -1
-    pairs, gold = gather_pairs([view for _, views in fitted.values() for view in views]), csr_array(given.gold[given.rows])
+    pairs, gold = (
+        gather_pairs([view for _, views in fitted.values() for view in views]),
+        csr_array(given.gold[given.rows]),
+    )
     ends = [0, *accumulate(len(views) for _, views in fitted.values())]
     able = [zero_shot[name] for name, (_, views) in fitted.items() for _ in views]
     alone = {
-        name: fit_fusion(pairs.take(range(first, last)), gold, counts, left_out=True, zero_shot=able[first:last], vocabulary=vocabulary)
+        name: fit_fusion(
+            pairs.take(range(first, last)),
+            gold,
+            counts,
+            left_out=True,
+            zero_shot=able[first:last],
+            vocabulary=vocabulary,
+        )
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
     fusion = (
@@ -237,5 +308,7 @@ def _weigh(
         )
     scorers = [scorer for scorer, _ in fitted.values()]
     known = KnownWords.fit(given.documents, given.names, given.rows)
-    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, known=known)
+    fused = FusedScorers(
+        scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, known=known
+    )
     return ScoredDocuments(scorers=fused, pairs=pairs, documents=given.documents.take(given.rows))

@@ -23,7 +23,9 @@ DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is l
 DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
 BYTES_OF_A_PAIR = 48  # several numbers of each are held
 BLOCKS_TOGETHER = 8  # threads, at most
-LABELS_WRITTEN_OUT = 1 << 14  # labels up to which products for all of them are written out, zeros too
+LABELS_WRITTEN_OUT = (
+    1 << 14
+)  # labels up to which products for all of them are written out, zeros too
 ROWS_TOGETHER = 32  # whose products are added up at a time
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
@@ -51,7 +53,9 @@ class SparseScores:
         if len(filled):
             least[filled] = np.minimum.reduceat(lists.data, lists.indptr[filled])
         cut = (sizes > 0) & ((sizes >= k) | (least < 0))
-        return cls(matrix=lists, floors=np.where(cut, least, np.float32(0)).astype(np.float32)[:, None])
+        return cls(
+            matrix=lists, floors=np.where(cut, least, np.float32(0)).astype(np.float32)[:, None]
+        )
 
     @classmethod
     def join(cls, parts: Iterable[SparseScores], labels: int) -> SparseScores:
@@ -68,7 +72,9 @@ class SparseScores:
     def look_up(self, rows: Ints, labels: Ints) -> Floats32:
         """Scores of (document, label) pairs [P], listed or not."""
         at = find_pairs(self.matrix, rows, labels)
-        stored: Floats32 = np.append(self.matrix.data, np.float32(0))[at]  # the last one is that of pairs not found, at −1
+        stored: Floats32 = np.append(self.matrix.data, np.float32(0))[
+            at
+        ]  # the last one is that of pairs not found, at −1
         return np.where(at >= 0, stored, self.floors[rows, self._groups[labels]])
 
     def dense(self, rows: Ints) -> Floats32:
@@ -85,7 +91,10 @@ class SparseScores:
         A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
         """
         documents, width = self.matrix.shape[0], min(k, self.matrix.shape[1])
-        labels, scores = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width), dtype=np.float32)
+        labels, scores = (
+            np.zeros((documents, width), dtype=np.int64),
+            np.zeros((documents, width), dtype=np.float32),
+        )
         above = 0
         for row in range(documents):
             if row % DOCUMENTS_BETWEEN_CHECKS == 0:
@@ -103,7 +112,10 @@ class SparseScores:
         open_floors = np.where(unlisted > 0, floors, -np.inf)
         if np.count_nonzero(scores > open_floors.max()) < k:
             more = self._find_unlisted(open_floors, unlisted, labels, k)
-            labels, scores = np.concatenate([labels, more]), np.concatenate([scores, floors[self._groups[more]]])
+            labels, scores = (
+                np.concatenate([labels, more]),
+                np.concatenate([scores, floors[self._groups[more]]]),
+            )
         chosen = top_k(scores, k, labels)
         chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
         return labels[chosen], scores[chosen], above
@@ -114,13 +126,19 @@ class SparseScores:
         enough = np.searchsorted(np.cumsum(unlisted[order]), k)
         least = floors[order[min(int(enough), len(order) - 1)]]
         groups = np.flatnonzero((floors >= least) & (unlisted > 0))
-        parts = [self._members[group][: k + self._sizes[group] - unlisted[group]] for group in groups]
-        best: Ints = np.setdiff1d(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]), listed, assume_unique=True)
+        parts = [
+            self._members[group][: k + self._sizes[group] - unlisted[group]] for group in groups
+        ]
+        best: Ints = np.setdiff1d(
+            np.concatenate([*parts, np.zeros(0, dtype=np.int64)]), listed, assume_unique=True
+        )
         return best
 
     @cached_property
     def _groups(self) -> Ints:
-        return np.zeros(self.matrix.shape[1], dtype=np.int64) if self.groups is None else self.groups
+        return (
+            np.zeros(self.matrix.shape[1], dtype=np.int64) if self.groups is None else self.groups
+        )
 
     @cached_property
     def _sizes(self) -> Ints:
@@ -141,7 +159,9 @@ def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float6
     """
     shares, labels = [], gold.shape[1]
     for row in range(gold.shape[0]):
-        inside, relevant = (slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold))
+        inside, relevant = (
+            slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold)
+        )
         mine = np.isin(scores.matrix.indices[inside], gold.indices[relevant])
         count = relevant.stop - relevant.start
         others = labels - count
@@ -149,14 +169,21 @@ def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float6
             continue
         listed, wrong = scores.matrix.data[inside][mine], np.sort(scores.matrix.data[inside][~mine])
         below = others - len(wrong)  # not listed
-        passed = below + (np.searchsorted(wrong, listed, "left") + np.searchsorted(wrong, listed, "right")) / 2
+        passed = (
+            below
+            + (np.searchsorted(wrong, listed, "left") + np.searchsorted(wrong, listed, "right")) / 2
+        )
         shares.append((passed.sum() + (count - len(listed)) * below / 2) / (count * others))
     return np.array(shares, dtype=np.float64)
 
 
 def no_scores(documents: int, labels: int) -> csr_array:
     """A matrix [B, L] without any score."""
-    cells = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(documents + 1, dtype=np.int64))
+    cells = (
+        np.zeros(0, dtype=np.float32),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(documents + 1, dtype=np.int64),
+    )
     return csr_array(cells, shape=(documents, labels))
 
 
@@ -180,7 +207,9 @@ def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseSco
     """The k best labels of each document by scores [B, L], an array, or csr of the labels that have one; a smaller index wins every tie."""
     if isinstance(values, np.ndarray):
         columns = np.arange(values.shape[1])
-        given: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = ((columns, row) for row in values)
+        given: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = (
+            (columns, row) for row in values
+        )
     else:
         ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
         given = ((values.indices[first:last], values.data[first:last]) for first, last in ends)
@@ -192,20 +221,33 @@ def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseSco
         least = scores[chosen].min(initial=np.inf)
         floors.append(least if len(chosen) and (len(chosen) < len(scores) or least < 0) else 0)
     sizes = np.cumsum([0, *map(len, labels)])
-    cells = (np.concatenate([*kept, []], dtype=np.float32), np.concatenate([*labels, []], dtype=np.int32, casting="unsafe"), sizes)
+    cells = (
+        np.concatenate([*kept, []], dtype=np.float32),
+        np.concatenate([*labels, []], dtype=np.int32, casting="unsafe"),
+        sizes,
+    )
     matrix = csr_array(cells, shape=(len(floors), values.shape[1]))
     return SparseScores(matrix=matrix, floors=np.array(floors, dtype=np.float32)[:, None])
 
 
 def score_blocks(
-    documents: int, labels: int, score: Callable[[slice], Floats32 | csr_array], k: int = LABELS_LISTED, *, held: int = 0
+    documents: int,
+    labels: int,
+    score: Callable[[slice], Floats32 | csr_array],
+    k: int = LABELS_LISTED,
+    *,
+    held: int = 0,
 ) -> SparseScores:
     """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time.
 
     Threads score a block each; between blocks the work may be stopped. `held`: what is held of a document, if more than its labels.
     """
     threads = min(default_threads(), BLOCKS_TOGETHER)
-    blocks = list(cut_rows(documents, max(labels, held), at_most(DOCUMENT_LABEL_PAIRS, BYTES_OF_A_PAIR * threads)))
+    blocks = list(
+        cut_rows(
+            documents, max(labels, held), at_most(DOCUMENT_LABEL_PAIRS, BYTES_OF_A_PAIR * threads)
+        )
+    )
     threads = min(len(blocks), threads)
 
     def best(block: slice) -> SparseScores:
@@ -240,7 +282,9 @@ def multiply_out(left: csr_array, right: csr_array) -> Floats32:
         lists, weights = right[left.indices[ends[0] : ends[-1]]], left.data[ends[0] : ends[-1]]
         owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
         places = lists.indices + np.repeat(owners, np.diff(lists.indptr))
-        cells = csc_array((lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights)))
+        cells = csc_array(
+            (lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights))
+        )
         products[block] = (cells @ weights).reshape(shape)
     return products
 
@@ -257,12 +301,18 @@ def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LIST
     return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
 
 
-def multiply_signed(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:
+def multiply_signed(
+    documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED
+) -> SparseScores:
     """The k labels of highest dot product for each document, products below 0 too; arguments as those of `multiply_best`."""
 
     def multiply(block: slice) -> Floats32 | csr_array:
         products = csr_array(documents[block] @ by_term, dtype=np.float32)
-        return store_zeros(products, k) if by_term.shape[1] > LABELS_WRITTEN_OUT else products.toarray()
+        return (
+            store_zeros(products, k)
+            if by_term.shape[1] > LABELS_WRITTEN_OUT
+            else products.toarray()
+        )
 
     return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
 
@@ -274,8 +324,13 @@ def store_zeros(scores: csr_array, k: int) -> csr_array:
         labels, values = scores.indices[first:last], scores.data[first:last]
         if np.count_nonzero(values > 0) <= k:
             more = np.setdiff1d(np.arange(min(scores.shape[1], len(labels) + k)), labels)
-            labels, values = np.concatenate([labels, more]), np.concatenate([values, np.zeros(len(more), dtype=values.dtype)])
+            labels, values = (
+                np.concatenate([labels, more]),
+                np.concatenate([values, np.zeros(len(more), dtype=values.dtype)]),
+            )
         cells.append((values, labels))
     ends = np.cumsum([0, *(len(values) for values, _ in cells)])
-    data, indices = (np.concatenate([*parts, []]) for parts in (zip(*cells, strict=True) if cells else ((), ())))
+    data, indices = (
+        np.concatenate([*parts, []]) for parts in (zip(*cells, strict=True) if cells else ((), ()))
+    )
     return csr_array((data.astype(np.float32), indices.astype(np.int32), ends), shape=scores.shape)

@@ -32,7 +32,9 @@ class SuggestedDocument:
     labels: list[str] = field(default_factory=list)  # their ids
     titles: list[str | None] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)  # calibrated probabilities
-    thresholds: list[float | None] = field(default_factory=list)  # from which score each is assigned; None: never
+    thresholds: list[float | None] = field(
+        default_factory=list
+    )  # from which score each is assigned; None: never
     bands: list[str] = field(default_factory=list)  # assign, review or reject
     why: list[str] = field(default_factory=list)  # empty if it was not asked for
     evidence: list[str] = field(default_factory=list)  # why, in few words
@@ -47,12 +49,23 @@ class SuggestedDocument:
 
     def take(self, places: Iterable[int]) -> Self:
         """The same with the suggestions at these places."""
-        chosen, columns = list(places), {name: value for name, value in vars(self).items() if value and isinstance(value, list)}
-        taken: dict[str, Any] = {name: [values[place] for place in chosen] for name, values in columns.items()}
+        chosen, columns = (
+            list(places),
+            {
+                name: value
+                for name, value in vars(self).items()
+                if value and isinstance(value, list)
+            },
+        )
+        taken: dict[str, Any] = {
+            name: [values[place] for place in chosen] for name, values in columns.items()
+        }
         return replace(self, **taken)
 
 
-def list_labels(ids: Sequence[str], top: TopLabels, labels: LabelIndex, thresholds: Thresholds) -> Iterator[SuggestedDocument]:
+def list_labels(
+    ids: Sequence[str], top: TopLabels, labels: LabelIndex, thresholds: Thresholds
+) -> Iterator[SuggestedDocument]:
     """Documents with their best labels, without their texts."""
     cuts, bands = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
     for row, doc_id in enumerate(ids):
@@ -76,27 +89,44 @@ class Suggesting:
     least: float = 0.0  # score that a suggestion has at least
     assigned: bool = False  # whether only labels that reach their threshold are suggested
     kept: int | None = 0  # characters of a text that are kept with it; None: all
-    others: int | None = None  # labels of the band reject that are suggested, at most; None: any number
+    others: int | None = (
+        None  # labels of the band reject that are suggested, at most; None: any number
+    )
 
-    def suggest(self, ids: list[str], texts: list[str]) -> tuple[list[SuggestedDocument], TopLabels]:
+    def suggest(
+        self, ids: list[str], texts: list[str]
+    ) -> tuple[list[SuggestedDocument], TopLabels]:
         """The documents, and their best labels as the model gives them."""
         opened, documents = self.opened, list[SuggestedDocument]()
         top = opened.model.score(texts, self.scoring)
         named = list_labels(ids, top, opened.labels, opened.thresholds)
-        for row, (told, bare) in enumerate(zip(opened.find_told(texts, top.trust), named, strict=True)):
+        for row, (told, bare) in enumerate(
+            zip(opened.find_told(texts, top.trust), named, strict=True)
+        ):
             text, reasons = texts[row], top.reasons[row] if self.scoring.reasons else ()
             document = replace(
                 bare,
                 why=[reason.text for reason in reasons],
-                evidence=[", ".join(one.words[:WORDS_OF_A_REASON]) or one.text[:HEADING] for one in reasons] if self.kept != 0 else [],
-                heading=next((line.strip() for line in text.splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
+                evidence=[
+                    ", ".join(one.words[:WORDS_OF_A_REASON]) or one.text[:HEADING]
+                    for one in reasons
+                ]
+                if self.kept != 0
+                else [],
+                heading=next((line.strip() for line in text.splitlines() if line.strip()), "")[
+                    :HEADING
+                ]
+                if self.kept != 0
+                else "",
                 text=text[: self.kept],
                 checksum=_checksum(text),
             )
             wanted = [
                 place
                 for place, score in enumerate(document.scores)
-                if told and score >= self.least and (not self.assigned or bare.bands[place] == ASSIGN)
+                if told
+                and score >= self.least
+                and (not self.assigned or bare.bands[place] == ASSIGN)
             ]
             if self.others is not None:
                 low = [place for place in wanted if bare.bands[place] == REJECT]
@@ -104,7 +134,9 @@ class Suggesting:
             documents.append(document if len(wanted) == len(bare.labels) else document.take(wanted))
         return documents, top
 
-    def answer(self, new: NewTexts, reporter: Reporter, done: int = 0) -> Iterator[list[SuggestedDocument]]:
+    def answer(
+        self, new: NewTexts, reporter: Reporter, done: int = 0
+    ) -> Iterator[list[SuggestedDocument]]:
         """The documents in blocks as they are read; then warnings of what was not read, or tells the model nothing, and of more labels.
 
         Args:
@@ -114,10 +146,15 @@ class Suggesting:
         """
         seen, trusts, full, cut = list[str](), list[Trust](), 0, 0.0
         k, warn = min(self.scoring.k, len(self.opened.labels)), self.opened.reporter.warn
-        with reporter.progress("suggesting labels", None if new.total is None else new.total - done, "texts") as task:
+        with reporter.progress(
+            "suggesting labels", None if new.total is None else new.total - done, "texts"
+        ) as task:
             for ids, texts in new.blocks:
                 documents, top = self.suggest(ids, texts)
-                full += sum(self.assigned and len(one.labels) == k < len(self.opened.labels) for one in documents)
+                full += sum(
+                    self.assigned and len(one.labels) == k < len(self.opened.labels)
+                    for one in documents
+                )
                 cut += top.cut.documents * len(ids)
                 seen += ids
                 trusts.append(self.opened.find_trust(texts, top.trust))
@@ -131,7 +168,9 @@ class Suggesting:
         if trusts:
             self.opened.warn_of_unknown(seen, np.concatenate(trusts))
         if full:  # labels after the last one may be assigned, too
-            warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
+            warn(
+                f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more"
+            )
 
 
 class KeptDocuments:
@@ -175,7 +214,10 @@ class KeptDocuments:
     def add(self, documents: Iterable[SuggestedDocument]) -> None:
         """Keep some more."""
         lines = [json.dumps(vars(one), ensure_ascii=False) + "\n" for one in documents]
-        with naming_full_disk(self.path), self.path.open("a", encoding="utf-8", newline="\n", errors="surrogatepass") as stream:
+        with (
+            naming_full_disk(self.path),
+            self.path.open("a", encoding="utf-8", newline="\n", errors="surrogatepass") as stream,
+        ):
             stream.writelines(lines)
         self.number += len(lines)
 
@@ -189,7 +231,9 @@ class KeptDocuments:
 
 
 @contextmanager
-def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, anew: bool) -> Iterator[KeptDocuments]:
+def keeping(
+    output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, anew: bool
+) -> Iterator[KeptDocuments]:
     """The documents that are done, beside the output; removed when the block ends well."""
     path = output.with_name(f"{output.name}.part")
     require_place(path.absolute().parent)
@@ -198,8 +242,13 @@ def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, ane
         try:
             fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            what, todo = "another command writes these suggestions", "wait until it ends, or choose another output"
-            raise ResourceError(what, where=str(path), expected="one command for each output", todo=todo) from error
+            what, todo = (
+                "another command writes these suggestions",
+                "wait until it ends, or choose another output",
+            )
+            raise ResourceError(
+                what, where=str(path), expected="one command for each output", todo=todo
+            ) from error
         kept = KeptDocuments(path, made_by, anew=anew)
         if kept.number:
             reporter.note(f"goes on after {kept.number:,} texts, which are kept in {path}")
@@ -207,7 +256,9 @@ def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, ane
             yield kept
         except BaseException:
             if kept.number:
-                reporter.note(f"{kept.number:,} texts are done and kept in {path}: the same command goes on after them")
+                reporter.note(
+                    f"{kept.number:,} texts are done and kept in {path}: the same command goes on after them"
+                )
             else:
                 path.unlink(missing_ok=True)
             raise

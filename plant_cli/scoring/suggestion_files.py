@@ -33,7 +33,13 @@ ROW_SCHEMA = {
     "band": pl.String,
     "why": pl.String,
 }
-LIST_COLUMNS = {"labels": pl.String, "titles": pl.String, "scores": pl.Float64, "bands": pl.String, "why": pl.String}
+LIST_COLUMNS = {
+    "labels": pl.String,
+    "titles": pl.String,
+    "scores": pl.Float64,
+    "bands": pl.String,
+    "why": pl.String,
+}
 TOOLS = ("annif", "trec", "xml", "npz")
 """Formats of other tools; `xml` is XMLRepository's sparse text, and it and `npz` number the labels."""
 _ENDINGS = {".npz": "npz", ".trec": "trec", ".run": "trec"}
@@ -52,11 +58,18 @@ def find_form(path: Path, to: str | None, *, force: bool) -> str:
     endings = {"annif": (".jsonl", ".ndjson", ".json"), "npz": (".npz",)}.get(form)
     if endings is not None and path.suffix.lower() not in endings:
         expected = f"a name that ends in {' or '.join(endings)}"
-        raise UsageError(f"the format {form} has another name", where=str(path), expected=expected, todo="rename the output")
+        raise UsageError(
+            f"the format {form} has another name",
+            where=str(path),
+            expected=expected,
+            todo="rename the output",
+        )
     return form
 
 
-def write_suggestions(path: Path, documents: Documents, form: str, labels: Sequence[str], left_out: Sequence[str] = ()) -> None:
+def write_suggestions(
+    path: Path, documents: Documents, form: str, labels: Sequence[str], left_out: Sequence[str] = ()
+) -> None:
     """Write suggested labels, atomically.
 
     Args:
@@ -68,18 +81,29 @@ def write_suggestions(path: Path, documents: Documents, form: str, labels: Seque
     """
     with replacing(path) as temporary:
         if form in (".csv", ".tsv"):
-            write_text_batches((guard_cells(rows.drop(left_out)) for rows in in_frames(documents, _row_frame)), temporary)
+            write_text_batches(
+                (guard_cells(rows.drop(left_out)) for rows in in_frames(documents, _row_frame)),
+                temporary,
+            )
         elif form == ".parquet":
-            write_table(pl.concat(in_frames(documents, partial(frame_texts, left_out=left_out))), temporary)
+            write_table(
+                pl.concat(in_frames(documents, partial(frame_texts, left_out=left_out))), temporary
+            )
         elif form == "annif" and temporary.suffix.lower() == ".json":
-            temporary.write_text(json.dumps([_annif_entry(one) for one in documents], ensure_ascii=False), "utf-8")
+            temporary.write_text(
+                json.dumps([_annif_entry(one) for one in documents], ensure_ascii=False), "utf-8"
+            )
         elif form == "npz":
             save_npz(temporary, _matrix(documents, labels))
         elif form in TOOLS:
             with writing_text(temporary) as stream:
-                stream.writelines(_xml_lines(documents, labels) if form == "xml" else _LINES[form](documents))
+                stream.writelines(
+                    _xml_lines(documents, labels) if form == "xml" else _LINES[form](documents)
+                )
         else:
-            write_text_batches(in_frames(documents, partial(frame_texts, left_out=left_out)), temporary)
+            write_text_batches(
+                in_frames(documents, partial(frame_texts, left_out=left_out)), temporary
+            )
     if form in ("xml", "npz"):
         with replacing(_labels_beside(path)) as temporary:
             temporary.write_text("".join(f"{label}\n" for label in labels), "utf-8")
@@ -92,7 +116,10 @@ def annif_lines(documents: Documents) -> Iterator[str]:
 
 def _annif_entry(one: SuggestedDocument) -> dict[str, Any]:
     found = zip(one.labels, one.titles, one.scores, strict=True)
-    results = [{"uri": label, "label": title or label, "notation": None, "score": score} for label, title, score in found]
+    results = [
+        {"uri": label, "label": title or label, "notation": None, "score": score}
+        for label, title, score in found
+    ]
     return {"document_id": one.doc_id, "results": results}
 
 
@@ -109,23 +136,36 @@ def _on_one_line(name: str) -> str:
 
 def _matrix(documents: Documents, labels: Sequence[str]) -> csr_array:
     """Scores [N, L]; what is not suggested is not stored."""
-    numbers, columns, scores, ends = {label: number for number, label in enumerate(labels)}, list[int](), list[float](), [0]
+    numbers, columns, scores, ends = (
+        {label: number for number, label in enumerate(labels)},
+        list[int](),
+        list[float](),
+        [0],
+    )
     for one in documents:
         columns += [numbers[label] for label in one.labels]
         scores += one.scores
         ends.append(len(scores))
-    return csr_array((np.array(scores), np.array(columns, dtype=np.int64), np.array(ends)), shape=(len(ends) - 1, len(labels)))
+    return csr_array(
+        (np.array(scores), np.array(columns, dtype=np.int64), np.array(ends)),
+        shape=(len(ends) - 1, len(labels)),
+    )
 
 
 def _xml_lines(documents: Documents, labels: Sequence[str]) -> Iterator[str]:
     matrix = _matrix(documents, labels)
     yield f"{matrix.shape[0]} {matrix.shape[1]}\n"
     for start, end in pairwise(matrix.indptr.tolist()):
-        pairs = zip(matrix.indices[start:end].tolist(), matrix.data[start:end].tolist(), strict=True)
+        pairs = zip(
+            matrix.indices[start:end].tolist(), matrix.data[start:end].tolist(), strict=True
+        )
         yield " ".join(f"{label}:{score!r}" for label, score in pairs) + "\n"
 
 
-_LINES: dict[str, Callable[[Documents], Iterator[str]]] = {"annif": annif_lines, "trec": _trec_lines}
+_LINES: dict[str, Callable[[Documents], Iterator[str]]] = {
+    "annif": annif_lines,
+    "trec": _trec_lines,
+}
 
 
 def _labels_beside(path: Path) -> Path:
@@ -136,14 +176,25 @@ def frame_texts(documents: Documents, left_out: Sequence[str]) -> pl.DataFrame:
     """A row for each text, with lists; without the columns that are left out."""
     names = [name for name in LIST_COLUMNS if name.removesuffix("s") not in left_out]
     rows = [(one.doc_id, *(getattr(one, name) for name in names)) for one in documents]
-    return pl.DataFrame(rows, schema={"doc_id": pl.String, **{name: pl.List(LIST_COLUMNS[name]) for name in names}}, orient="row")
+    return pl.DataFrame(
+        rows,
+        schema={"doc_id": pl.String, **{name: pl.List(LIST_COLUMNS[name]) for name in names}},
+        orient="row",
+    )
 
 
 def _row_frame(documents: Documents) -> pl.DataFrame:
     """A row for each suggestion; a text without any has a row with its id alone."""
     rows: list[Sequence[Any]] = []
     for one in documents:
-        columns = (one.labels, one.titles, one.scores, one.thresholds, one.bands, one.why or [""] * len(one.labels))
+        columns = (
+            one.labels,
+            one.titles,
+            one.scores,
+            one.thresholds,
+            one.bands,
+            one.why or [""] * len(one.labels),
+        )
         suggested = zip(*columns, strict=True)
         rows += [(one.doc_id, rank, *cells) for rank, cells in enumerate(suggested, start=1)] or [
             (one.doc_id, *[None] * (len(ROW_SCHEMA) - 1))
@@ -151,7 +202,9 @@ def _row_frame(documents: Documents) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=ROW_SCHEMA, orient="row")
 
 
-def in_frames(documents: Documents, make: Callable[[Documents], pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def in_frames(
+    documents: Documents, make: Callable[[Documents], pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
     """Frames of some texts each; at least one."""
     rest = iter(documents)
     blocks = iter(lambda: list(islice(rest, TEXTS_A_FRAME)), [])

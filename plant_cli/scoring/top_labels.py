@@ -32,32 +32,51 @@ class TopLabels:
 
     labels: npt.NDArray[np.int64]  # label indices [N, K] by falling score, ties by index
     scores: npt.NDArray[np.float64]  # their probabilities [N, K], different where their logits are
-    assigned_share: float  # share of the scored (document, label) pairs with a probability of at least one half
-    shortlist_recall: float | None = None  # share of the K best that a shortlist proposed, on a sample; None: every label was scored
+    assigned_share: (
+        float  # share of the scored (document, label) pairs with a probability of at least one half
+    )
+    shortlist_recall: float | None = (
+        None  # share of the K best that a shortlist proposed, on a sample; None: every label was scored
+    )
     cut: Cut = field(default_factory=Cut)  # what of the documents the network did not read
-    parts: Mapping[str, TopLabels] = field(default_factory=dict)  # the best labels by each part of the model alone, if asked for
-    trust: npt.NDArray[np.float64] | None = None  # how far each document is believed (`KnownWords.trust`) [N]; None: unknown
-    reasons: Sequence[Sequence[Reason]] = ()  # why, for each of the best labels [N, K], if asked for and there are scorers
+    parts: Mapping[str, TopLabels] = field(
+        default_factory=dict
+    )  # the best labels by each part of the model alone, if asked for
+    trust: npt.NDArray[np.float64] | None = (
+        None  # how far each document is believed (`KnownWords.trust`) [N]; None: unknown
+    )
+    reasons: Sequence[
+        Sequence[Reason]
+    ] = ()  # why, for each of the best labels [N, K], if asked for and there are scorers
 
     @classmethod
     def of(cls, scores: SparseScores, k: int, should_stop: Callable[[], bool] = never) -> TopLabels:
         """The best labels by sparse logits; `Interrupted` if the user stops the command."""
         labels, logits, above = scores.top(k, lambda: raise_if_stopped(should_stop))
         pairs = scores.matrix.shape[0] * scores.matrix.shape[1]
-        return cls(labels=labels, scores=distinct_probabilities(logits.astype(np.float64)), assigned_share=above / max(1, pairs))
+        return cls(
+            labels=labels,
+            scores=distinct_probabilities(logits.astype(np.float64)),
+            assigned_share=above / max(1, pairs),
+        )
 
     @classmethod
     def join(cls, parts: Sequence[TopLabels]) -> TopLabels:
         """The best labels of consecutive documents as one; those of scorers, without a network."""
         if len(parts) == 1:
             return parts[0]
-        labels, scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "scores"))
+        labels, scores = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "scores")
+        )
         return cls(
             labels=labels,
             scores=scores,
-            assigned_share=sum(part.assigned_share * len(part.labels) for part in parts) / max(1, len(labels)),
+            assigned_share=sum(part.assigned_share * len(part.labels) for part in parts)
+            / max(1, len(labels)),
             parts={name: cls.join([part.parts[name] for part in parts]) for name in parts[0].parts},
-            trust=None if parts[0].trust is None else np.concatenate([part.trust for part in parts if part.trust is not None]),
+            trust=None
+            if parts[0].trust is None
+            else np.concatenate([part.trust for part in parts if part.trust is not None]),
             reasons=[row for part in parts for row in part.reasons],
         )
 
@@ -68,9 +87,17 @@ class TopLabels:
         if k is not None:
             order = order[:, : min(k, self.labels.shape[1] - int(out.sum(axis=1).max(initial=0)))]
         reasons = (
-            [[row[place] for place in places] for row, places in zip(self.reasons, order.tolist(), strict=True)] if self.reasons else ()
+            [
+                [row[place] for place in places]
+                for row, places in zip(self.reasons, order.tolist(), strict=True)
+            ]
+            if self.reasons
+            else ()
         )
-        labels, scores = (np.take_along_axis(part, order, axis=1) for part in (self.labels, np.where(out, 0.0, self.scores)))
+        labels, scores = (
+            np.take_along_axis(part, order, axis=1)
+            for part in (self.labels, np.where(out, 0.0, self.scores))
+        )
         parts = {name: part.bar(excluded, k) for name, part in self.parts.items()}
         return replace(self, labels=labels, scores=scores, reasons=reasons, parts=parts)
 
@@ -99,14 +126,26 @@ class Scoring:
     batch: Room | int  # what a network reads at once; a number is one of texts
     reporter: Reporter
     keep: Keep | None = None  # called with the rows of each batch and its logits for all labels
-    candidates: ShortlistedLabels | None = None  # the labels of each text that a network scores; None: all
+    candidates: ShortlistedLabels | None = (
+        None  # the labels of each text that a network scores; None: all
+    )
     should_stop: Callable[[], bool] = never  # true once the user asked to stop
-    evidence: Evidence | None = None  # gold spans of the texts, to be looked for beyond what a network reads
-    words: Callable[[], Documents] | None = None  # gives the texts as words; None: they are split now
-    scored: ScoredDocuments | None = None  # what the scorers say of the texts; None: they score them now
+    evidence: Evidence | None = (
+        None  # gold spans of the texts, to be looked for beyond what a network reads
+    )
+    words: Callable[[], Documents] | None = (
+        None  # gives the texts as words; None: they are split now
+    )
+    scored: ScoredDocuments | None = (
+        None  # what the scorers say of the texts; None: they score them now
+    )
     parts: bool = False  # whether each part's own best labels are wanted, too
-    cache: StatesKept | None = None  # where a network keeps tokens and hidden states; None: they are made now
-    excluded: Sequence[int] = ()  # labels that are not suggested, beside those that the model excludes
+    cache: StatesKept | None = (
+        None  # where a network keeps tokens and hidden states; None: they are made now
+    )
+    excluded: Sequence[
+        int
+    ] = ()  # labels that are not suggested, beside those that the model excludes
     reasons: bool = False  # whether it is wanted, too, why the best labels are likely
 
 

@@ -13,7 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import plant_cli
 from plant_cli.data.languages import find_language
-from plant_cli.serving.http_bodies import MOST_LABELS, MOST_TEXTS, Decided, DocumentBody, LabelName, Probability, Words
+from plant_cli.serving.http_bodies import (
+    MOST_LABELS,
+    MOST_TEXTS,
+    Decided,
+    DocumentBody,
+    LabelName,
+    Probability,
+    Words,
+)
 from plant_cli.serving.refusals import ANNIF, PROBLEM, STATUSES, Refusal
 from plant_cli.serving.served_models import ServedModel
 from plant_cli.serving.service import Service
@@ -67,7 +75,9 @@ class LanguageBody(AnnifBody):
     """A text whose language is asked for."""
 
     text: Words
-    languages: list[Annotated[str, Field(min_length=2, max_length=3)]] = Field(min_length=1, max_length=5)
+    languages: list[Annotated[str, Field(min_length=2, max_length=3)]] = Field(
+        min_length=1, max_length=5
+    )
 
 
 class Problem(BaseModel):
@@ -81,16 +91,26 @@ class Problem(BaseModel):
 
 def annif_router(service: Service) -> APIRouter:
     """The routes."""
-    problem = {"description": "Refused", "content": {PROBLEM: {"schema": Problem.model_json_schema()}}}
+    problem = {
+        "description": "Refused",
+        "content": {PROBLEM: {"schema": Problem.model_json_schema()}},
+    }
     router = APIRouter(prefix=ANNIF, tags=["Annif"], responses=dict.fromkeys(STATUSES, problem))
 
     def show_suggestions(answer: dict[str, Any]) -> list[dict[str, Any]]:
         return [
-            {"uri": one["label"], "label": one["title"] or one["label"], "notation": None, "score": one["score"]}
+            {
+                "uri": one["label"],
+                "label": one["title"] or one["label"],
+                "notation": None,
+                "score": one["score"],
+            }
             for one in answer["suggestions"]
         ]
 
-    async def suggest(name: str, texts: list[str], limit: int, threshold: float) -> list[list[dict[str, Any]]]:
+    async def suggest(
+        name: str, texts: list[str], limit: int, threshold: float
+    ) -> list[list[dict[str, Any]]]:
         answers = await service.suggest(service.find(name), texts, max(limit, 1), threshold)
         return [show_suggestions(answer)[:limit] for answer in answers]
 
@@ -110,7 +130,10 @@ def annif_router(service: Service) -> APIRouter:
     def project(project_id: str) -> dict[str, Any]:
         return _project(service.find(project_id))
 
-    takes_form = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": AnnifForm.model_json_schema()}}}
+    takes_form = {
+        "required": True,
+        "content": {"application/x-www-form-urlencoded": {"schema": AnnifForm.model_json_schema()}},
+    }
 
     @router.post("/projects/{project_id}/suggest", openapi_extra={"requestBody": takes_form})
     async def suggest_one(project_id: str, request: Request) -> dict[str, Any]:
@@ -119,18 +142,28 @@ def annif_router(service: Service) -> APIRouter:
 
     @router.post("/projects/{project_id}/suggest-batch")
     async def suggest_batch(
-        project_id: str, body: AnnifBatch, limit: Annotated[Limit, Query()] = 10, threshold: Annotated[Probability, Query()] = 0.0
+        project_id: str,
+        body: AnnifBatch,
+        limit: Annotated[Limit, Query()] = 10,
+        threshold: Annotated[Probability, Query()] = 0.0,
     ) -> list[dict[str, Any]]:
         found = await suggest(project_id, [one.text for one in body.documents], limit, threshold)
-        return [{"results": results, "document_id": one.document_id} for results, one in zip(found, body.documents, strict=True)]
+        return [
+            {"results": results, "document_id": one.document_id}
+            for results, one in zip(found, body.documents, strict=True)
+        ]
 
     @router.post("/projects/{project_id}/learn", status_code=204)
-    def learn(project_id: str, body: Annotated[list[IndexedDocument], Field(max_length=MOST_TEXTS)]) -> Response:
+    def learn(
+        project_id: str, body: Annotated[list[IndexedDocument], Field(max_length=MOST_TEXTS)]
+    ) -> Response:
         model = service.find(project_id)
         for one in body:
             labels = dict.fromkeys(subject.uri for subject in one.subjects or ())
             if one.text is not None and labels:
-                decisions = [Decided(label=label, decision="accept", score=None) for label in labels]
+                decisions = [
+                    Decided(label=label, decision="accept", score=None) for label in labels
+                ]
                 service.store(model, DocumentBody(id=None, text=one.text), None, decisions)
         return Response(status_code=204)
 
@@ -139,14 +172,25 @@ def annif_router(service: Service) -> APIRouter:
         """One language gets all of the score: shares of several in one text are not measured."""
         found = find_language(body.text)
         known = found if found in body.languages else None
-        return {"results": [{"language": one, "score": float(one == known)} for one in (*dict.fromkeys(body.languages), None)]}
+        return {
+            "results": [
+                {"language": one, "score": float(one == known)}
+                for one in (*dict.fromkeys(body.languages), None)
+            ]
+        }
 
     return router
 
 
 def _read_form(body: bytes) -> dict[str, str]:
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=FIELDS)
+        pairs = parse_qsl(
+            body.decode(),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=FIELDS,
+        )
     except ValueError as error:
         raise Refusal(
             400,
@@ -160,7 +204,12 @@ def _read_form(body: bytes) -> dict[str, str]:
 
 def _vocabulary(model: ServedModel) -> dict[str, Any]:
     loaded = model.loaded
-    return {"vocab_id": model.id, "languages": [loaded.language], "size": len(loaded.opened.labels), "loaded": True}
+    return {
+        "vocab_id": model.id,
+        "languages": [loaded.language],
+        "size": len(loaded.opened.labels),
+        "loaded": True,
+    }
 
 
 def _project(model: ServedModel) -> dict[str, Any]:

@@ -49,16 +49,34 @@ NAME_SHOWN = 60  # characters of a key that a client wrote
 
 
 def build_server(
-    service: Service, limits: Limits, *, hosts: frozenset[str] | None, token: str | None, log: Callable[[str], None]
+    service: Service,
+    limits: Limits,
+    *,
+    hosts: frozenset[str] | None,
+    token: str | None,
+    log: Callable[[str], None],
 ) -> FrontDoor:
     """The application behind its door; see `FrontDoor` for the arguments."""
-    door = FrontDoor(build_application(service, lambda: door.waiting), limits, service.metrics, hosts=hosts, token=token, log=log)
+    door = FrontDoor(
+        build_application(service, lambda: door.waiting),
+        limits,
+        service.metrics,
+        hosts=hosts,
+        token=token,
+        log=log,
+    )
     return door
 
 
 def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     """The application; `waiting` gives the number of requests that are being answered."""
-    app = FastAPI(title="plant", version=plant_cli.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
+    app = FastAPI(
+        title="plant",
+        version=plant_cli.__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses=ERRORS,
+    )
     for error in (RequestValidationError, ValidationError, PlantError, HTTPException, Exception):
         app.add_exception_handler(error, _refuse)
     app.include_router(annif_router(service))
@@ -72,7 +90,11 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     def page_file(name: str) -> FileResponse:
         if name not in files:
             raise HTTPException(404)
-        return FileResponse(files[name], media_type=PAGE_TYPES[files[name].suffix], headers={"cache-control": "no-cache"})
+        return FileResponse(
+            files[name],
+            media_type=PAGE_TYPES[files[name].suffix],
+            headers={"cache-control": "no-cache"},
+        )
 
     @app.get("/api/models", response_model=list[ModelReply])
     def models() -> Any:
@@ -81,12 +103,22 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     @app.post("/api/suggest", response_model=SuggestReply)
     async def suggest(body: SuggestBody) -> Any:
         model = service.find(body.model)
-        return JSONResponse({"model": model.id, "results": await service.suggest(model, body.chosen, body.limit, body.threshold)})
+        return JSONResponse(
+            {
+                "model": model.id,
+                "results": await service.suggest(model, body.chosen, body.limit, body.threshold),
+            }
+        )
 
     @app.post("/api/explain", response_model=ExplainReply)
     async def explain(body: ExplainBody) -> Any:
         model = service.find(body.model)
-        return JSONResponse({"model": model.id, "explanations": await service.explain(model, body.text, body.labels)})
+        return JSONResponse(
+            {
+                "model": model.id,
+                "explanations": await service.explain(model, body.text, body.labels),
+            }
+        )
 
     @app.get("/api/labels", response_model=list[LabelReply])
     def labels(
@@ -98,7 +130,14 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
         index = loaded.opened.labels
         found = loaded.search.find(q, limit)
         return JSONResponse(
-            [{"label": index.ids[one], "title": index.titles[one], "documents": int(index.train_counts[one])} for one in found]
+            [
+                {
+                    "label": index.ids[one],
+                    "title": index.titles[one],
+                    "documents": int(index.train_counts[one]),
+                }
+                for one in found
+            ]
         )
 
     @app.post("/api/feedback")
@@ -120,20 +159,39 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
 async def _refuse(request: Request, error: Exception) -> Any:
     """The answer to what went wrong; it quotes nothing that was sent but names of keys."""
     path = request.scope["path"]
-    clear_frames(error.__traceback__)  # they hold the body and the error itself: memory until the next garbage collection
+    clear_frames(
+        error.__traceback__
+    )  # they hold the body and the error itself: memory until the next garbage collection
     if isinstance(error, RequestValidationError | ValidationError):
         first = error.errors()[0]
         place = ", ".join(str(part)[:NAME_SHOWN] for part in first["loc"]) or "body"
         malformed = first["type"] == "json_invalid"
-        what = "the body is no JSON" if malformed else f"the request does not fit: {first['msg'].removeprefix('Value error, ')}"
-        error = Refusal(400 if malformed else 422, what, where=place, expected=_expect(first), todo=SEE_SCHEMA)
+        what = (
+            "the body is no JSON"
+            if malformed
+            else f"the request does not fit: {first['msg'].removeprefix('Value error, ')}"
+        )
+        error = Refusal(
+            400 if malformed else 422, what, where=place, expected=_expect(first), todo=SEE_SCHEMA
+        )
     elif isinstance(error, HTTPException):
         known = error.status_code in (404, 405)
-        what = {404: "there is no such address", 405: "the address does not take this method"}.get(error.status_code, "the body is no JSON")
+        what = {404: "there is no such address", 405: "the address does not take this method"}.get(
+            error.status_code, "the body is no JSON"
+        )
         expected = "a path of /openapi.json" if known else "JSON in UTF-8, not nested deeply"
-        error = Refusal(error.status_code, what, where=path[:NAME_SHOWN], expected=expected, todo=SEE_SCHEMA, headers=error.headers)
+        error = Refusal(
+            error.status_code,
+            what,
+            where=path[:NAME_SHOWN],
+            expected=expected,
+            todo=SEE_SCHEMA,
+            headers=error.headers,
+        )
     elif isinstance(error, PlantError) and not isinstance(error, Refusal):
-        error = Refusal(500, error.what, where=error.where, expected=error.expected, todo=error.todo)
+        error = Refusal(
+            500, error.what, where=error.where, expected=error.expected, todo=error.todo
+        )
     elif not isinstance(error, Refusal):
         error = unexpected(path[:NAME_SHOWN])
     return answer_refused(path, error)
@@ -141,5 +199,12 @@ async def _refuse(request: Request, error: Exception) -> Any:
 
 def _expect(error: Any) -> str:
     """What a field should have been, from the limits that pydantic names."""
-    limits = {name: value for name, value in error.get("ctx", {}).items() if isinstance(value, int | float | str) and name != "error"}
-    return ", ".join(f"{name} {value}" for name, value in limits.items()) or "a value of the type in /openapi.json"
+    limits = {
+        name: value
+        for name, value in error.get("ctx", {}).items()
+        if isinstance(value, int | float | str) and name != "error"
+    }
+    return (
+        ", ".join(f"{name} {value}" for name, value in limits.items())
+        or "a value of the type in /openapi.json"
+    )

@@ -40,7 +40,9 @@ class FeedbackFile:
                 todo="stop the other server, or name another file with --feedback",
             ) from error
         size = os.fstat(self._handle).st_size
-        if size and os.pread(self._handle, 1, size - 1) != b"\n":  # a line that a dying machine did not finish
+        if (
+            size and os.pread(self._handle, 1, size - 1) != b"\n"
+        ):  # a line that a dying machine did not finish
             os.write(self._handle, b"\n")
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -21,7 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plant_cli.serving.refusals import Refusal, answer_refused, unexpected
 from plant_cli.serving.server_metrics import ServerMetrics
 
-OPEN_PATHS = re.compile(r"/|/page/.*|/api/health", re.DOTALL)  # without a token: the page asks for it
+OPEN_PATHS = re.compile(
+    r"/|/page/.*|/api/health", re.DOTALL
+)  # without a token: the page asks for it
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -77,8 +79,13 @@ class FrontDoor:
                 status = message["status"]
                 given = {name.lower() for name, _ in message["headers"]}
                 safe = ((name.encode(), value.encode()) for name, value in SAFE_HEADERS.items())
-                message["headers"] = [*message["headers"], *(pair for pair in safe if pair[0] not in given)]
-            with suppress(LocalProtocolError):  # what came after the request was no HTTP, and the connection is closed
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in safe if pair[0] not in given),
+                ]
+            with suppress(
+                LocalProtocolError
+            ):  # what came after the request was no HTTP, and the connection is closed
                 await send(message)
 
         try:
@@ -95,7 +102,9 @@ class FrontDoor:
             self._metrics.count(route, status, time.perf_counter() - started)
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
         self._require_host(headers)
         self._require_token(scope["path"], headers)
         body = await self._read(headers, receive)
@@ -137,8 +146,12 @@ class FrontDoor:
     def _log_mistake(self, path: str, error: Exception) -> None:
         """Log where an error came from; its message may quote a text."""
         frames = traceback.extract_tb(error.__traceback__)
-        places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-6:]))
-        self._log(f"a mistake of the program while it answered a request: {type(error).__name__} at {places}")
+        places = " < ".join(
+            f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-6:])
+        )
+        self._log(
+            f"a mistake of the program while it answered a request: {type(error).__name__} at {places}"
+        )
 
     def _require_host(self, headers: Mapping[str, str]) -> None:
         if self._hosts is None:
@@ -165,7 +178,9 @@ class FrontDoor:
                 given = base64.b64decode(given, validate=True).decode().partition(":")[2]
             except (binascii.Error, UnicodeDecodeError):
                 given = ""
-        if not hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode()):
+        if not hmac.compare_digest(
+            given.strip().encode("utf-8", "surrogateescape"), self._token.encode()
+        ):
             raise Refusal(
                 401,
                 "the token is missing, or is not that of the server",
@@ -192,7 +207,13 @@ class FrontDoor:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Refusal(400, "the request ended early", where="the body", expected="all of it", todo="send it again")
+                raise Refusal(
+                    400,
+                    "the request ended early",
+                    where="the body",
+                    expected="all of it",
+                    todo="send it again",
+                )
             parts.append(message.get("body", b""))
             size, more = size + len(parts[-1]), message.get("more_body", False)
             if size > most:

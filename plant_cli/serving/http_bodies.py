@@ -69,7 +69,9 @@ class TextSuggestions(Reply):
     """The labels of a text, best first."""
 
     suggestions: list[SuggestedLabel]
-    note: str | None = Field(None, description="Why there are none, or why they are not to be trusted.")
+    note: str | None = Field(
+        None, description="Why there are none, or why they are not to be trusted."
+    )
 
 
 class SuggestReply(Reply):
@@ -130,8 +132,12 @@ class ModelReply(Reply):
     labels: int
     documents: int = Field(description="Documents that it was trained on.")
     parts: list[str]
-    assign: float | None = Field(description="The score from which labels are assigned; null where each label has its own.")
-    review: float | None = Field(description="The score from which labels are reviewed; null where each label has its own.")
+    assign: float | None = Field(
+        description="The score from which labels are assigned; null where each label has its own."
+    )
+    review: float | None = Field(
+        description="The score from which labels are reviewed; null where each label has its own."
+    )
     network: bool
 
 
@@ -148,13 +154,17 @@ class Decided(Body):
 
     label: LabelName
     decision: Literal["accept", "reject"]
-    score: Probability | None = Field(None, description="As it was suggested; left out for a label that a person added.")
+    score: Probability | None = Field(
+        None, description="As it was suggested; left out for a label that a person added."
+    )
 
 
 class DocumentBody(Body):
     """A document."""
 
-    id: Words | None = Field(None, min_length=1, max_length=500, description="By default a hash of the text.")
+    id: Words | None = Field(
+        None, min_length=1, max_length=500, description="By default a hash of the text."
+    )
     text: Words
 
 
@@ -177,7 +187,10 @@ class FeedbackReply(Reply):
     """What was stored."""
 
     stored: int
-    unknown: list[str] = Field([], description="Labels that the model does not have; the decisions on them were stored, too.")
+    unknown: list[str] = Field(
+        [],
+        description="Labels that the model does not have; the decisions on them were stored, too.",
+    )
 
 
 class HealthReply(Reply):

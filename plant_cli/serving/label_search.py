@@ -12,7 +12,9 @@ class LabelSearch:
         self._labels = labels
         self._names = [
             " \n ".join(filter(None, (label, title, *others))).casefold()
-            for label, title, others in zip(labels.ids, labels.titles, labels.alternatives, strict=True)
+            for label, title, others in zip(
+                labels.ids, labels.titles, labels.alternatives, strict=True
+            )
         ]
         counts = labels.train_counts
         self._frequent = sorted(range(len(labels)), key=lambda place: -counts[place])
@@ -26,7 +28,9 @@ class LabelSearch:
         if not words:
             return self._frequent[:limit]
         whole = " ".join(words)
-        found = [place for place in self._frequent if all(word in self._names[place] for word in words)]
+        found = [
+            place for place in self._frequent if all(word in self._names[place] for word in words)
+        ]
         return sorted(found, key=lambda place: self._distance(place, whole, words))[:limit]
 
     def _distance(self, place: int, whole: str, words: list[str]) -> int:

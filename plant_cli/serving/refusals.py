@@ -24,7 +24,16 @@ class Refusal(PlantError):
         headers: to send with the answer.
     """
 
-    def __init__(self, status: int, what: str, *, where: str, expected: str, todo: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        what: str,
+        *,
+        where: str,
+        expected: str,
+        todo: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(what, where=where, expected=expected, todo=todo)
         self.status = status
         self.headers = dict(headers or {})
@@ -32,13 +41,23 @@ class Refusal(PlantError):
 
 def answer_refused(path: str, refusal: Refusal) -> Response:
     """The answer to a request for this path."""
-    parts = {"what": refusal.what, "where": refusal.where, "expected": refusal.expected, "todo": refusal.todo}
+    parts = {
+        "what": refusal.what,
+        "where": refusal.where,
+        "expected": refusal.expected,
+        "todo": refusal.todo,
+    }
     content: dict[str, Any] = {"error": parts}
     kind = "application/json"
     if path.startswith(f"{ANNIF}/"):
         detail = f"{refusal.what} (where: {refusal.where}; expected: {refusal.expected}; what to do: {refusal.todo})"
         content, kind = (
-            {"type": "about:blank", "title": refusal.what, "status": refusal.status, "detail": detail},
+            {
+                "type": "about:blank",
+                "title": refusal.what,
+                "status": refusal.status,
+                "detail": detail,
+            },
             PROBLEM,
         )
     body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")

@@ -68,15 +68,29 @@ class LoadedModel:
     def parts(self) -> list[str]:
         """The network and the scorers of the model."""
         scorers = self.opened.model.scorers
-        return [*(["network"] if self.network else []), *([] if scorers is None else (one.name for one in scorers.scorers))]
+        return [
+            *(["network"] if self.network else []),
+            *([] if scorers is None else (one.name for one in scorers.scorers)),
+        ]
 
     def suggest(self, texts: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
-        top = self.opened.model.score(texts, Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter))
+        top = self.opened.model.score(
+            texts,
+            Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter),
+        )
         answers = []
-        for row, (text, found) in enumerate(zip(texts, self.opened.name_labels(texts, top), strict=True)):
+        for row, (text, found) in enumerate(
+            zip(texts, self.opened.name_labels(texts, top), strict=True)
+        ):
             suggestions = [
-                {"label": one.label, "title": one.title, "score": one.score, "threshold": _finite(one.threshold), "band": one.band}
+                {
+                    "label": one.label,
+                    "title": one.title,
+                    "score": one.score,
+                    "threshold": _finite(one.threshold),
+                    "band": one.band,
+                }
                 for one in found
             ]
             note = _remark(text, top, row)
@@ -92,7 +106,9 @@ class LoadedModel:
             "labels": len(self.opened.labels),
             "documents": self.documents,
             "parts": self.parts,
-            "assign": None if isinstance(thresholds.value, np.ndarray) else _finite(thresholds.value),  # None: each label has its own
+            "assign": None
+            if isinstance(thresholds.value, np.ndarray)
+            else _finite(thresholds.value),  # None: each label has its own
             "review": REVIEWED_FROM if thresholds.review is None else None,  # likewise
             "network": self.network,
         }
@@ -114,7 +130,9 @@ def _remark(text: str, top: TopLabels, row: int) -> str | None:
 class Waiting:
     """Something that a model is to do."""
 
-    work: Callable[[LoadedModel], Any] | None = None  # None: texts are to be scored, together with others
+    work: Callable[[LoadedModel], Any] | None = (
+        None  # None: texts are to be scored, together with others
+    )
     texts: Sequence[str] = ()
     limit: int = 0
     result: Future[Any] = field(default_factory=Future)
@@ -139,7 +157,10 @@ class ServedModel:
 
     def score(self, texts: Sequence[str], limit: int) -> list[Future[Any]]:
         """Have texts scored: a future for every `TEXTS_AT_ONCE` of them, with a list of answers (`LoadedModel.suggest`)."""
-        jobs = [Waiting(texts=texts[first : first + TEXTS_AT_ONCE], limit=limit) for first in range(0, len(texts), TEXTS_AT_ONCE)]
+        jobs = [
+            Waiting(texts=texts[first : first + TEXTS_AT_ONCE], limit=limit)
+            for first in range(0, len(texts), TEXTS_AT_ONCE)
+        ]
         for job in jobs:
             self._waiting.put(job)
         return [job.result for job in jobs]
@@ -156,15 +177,25 @@ class ServedModel:
             PlantError: the new one cannot be read; the old one stays.
         """
         record = Run.open(self._path).stage("finetune", self._tag).record()
-        if record is None or record.status != "done" or (record == self.loaded.record and not force):
+        if (
+            record is None
+            or record.status != "done"
+            or (record == self.loaded.record and not force)
+        ):
             return False
         self.loaded = self._load()
         return True
 
     def _load(self) -> LoadedModel:
-        context = RequestRunner(replace(self._request, run_path=self._path)).open("serve", self._tag)
+        context = RequestRunner(replace(self._request, run_path=self._path)).open(
+            "serve", self._tag
+        )
         with context.reading_whole():
-            opened, folder, corpus = open_in(context), context.input("finetune", self._tag), context.open_corpus()
+            opened, folder, corpus = (
+                open_in(context),
+                context.input("finetune", self._tag),
+                context.open_corpus(),
+            )
             record = Run.open(self._path).stage("finetune", self._tag).record()
         assert record is not None  # its folder was just read
         loaded = LoadedModel(
@@ -174,7 +205,9 @@ class ServedModel:
             language=next(iter(corpus.record.analyser.shares), "en"),
             network=has_network(folder),
         )
-        loaded.suggest([" ".join(filter(None, corpus.labels.titles[:FIRST_TITLES]))], 1)  # what is read at first use is read now
+        loaded.suggest(
+            [" ".join(filter(None, corpus.labels.titles[:FIRST_TITLES]))], 1
+        )  # what is read at first use is read now
         return loaded
 
     def _work(self) -> None:
@@ -211,10 +244,13 @@ def _do(loaded: LoadedModel, jobs: Sequence[Waiting]) -> None:
 
 
 def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[dict[str, Any]]]:
-    answers = iter(loaded.suggest([text for job in jobs for text in job.texts], max(job.limit for job in jobs)))
+    answers = iter(
+        loaded.suggest([text for job in jobs for text in job.texts], max(job.limit for job in jobs))
+    )
     parts = [[next(answers) for _ in job.texts] for job in jobs]
     return [
-        [{**answer, "suggestions": answer["suggestions"][: job.limit]} for answer in part] for job, part in zip(jobs, parts, strict=True)
+        [{**answer, "suggestions": answer["suggestions"][: job.limit]} for answer in part]
+        for job, part in zip(jobs, parts, strict=True)
     ]
 
 
@@ -228,18 +264,25 @@ def _finish(jobs: Sequence[Waiting], work: Callable[[], Iterable[Any]]) -> None:
             job.result.set_exception(error)
 
 
-def open_models(request: Request, paths: Sequence[Path], tag: str | None, batch_wait: float) -> dict[str, ServedModel]:
+def open_models(
+    request: Request, paths: Sequence[Path], tag: str | None, batch_wait: float
+) -> dict[str, ServedModel]:
     """The models of these runs by id, the name of each folder."""
     names = [path.absolute().name for path in paths]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise ArtefactError(
             f"two runs are called '{repeated}'",
-            where=", ".join(str(path) for path, name in zip(paths, names, strict=True) if name == repeated),
+            where=", ".join(
+                str(path) for path, name in zip(paths, names, strict=True) if name == repeated
+            ),
             expected="folders with different names, which are the ids of the models",
             todo="rename one of the folders, or make a link to it with another name",
         )
-    return {name: ServedModel(request, path, tag, batch_wait) for name, path in zip(names, paths, strict=True)}
+    return {
+        name: ServedModel(request, path, tag, batch_wait)
+        for name, path in zip(names, paths, strict=True)
+    }
 
 
 def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
@@ -248,7 +291,13 @@ def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
         reporter = model._request.reporter
         try:
             if model.reload(force=force):
-                reporter.note(f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} labels")
-        except Exception as error:  # a damaged file raises what its library likes, and the next one may be read
+                reporter.note(
+                    f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} labels"
+                )
+        except (
+            Exception
+        ) as error:  # a damaged file raises what its library likes, and the next one may be read
             reason = error if isinstance(error, PlantError | OSError) else type(error).__name__
-            reporter.warn(f"{model.id}: the new model could not be loaded, and the one before goes on: {reason}")
+            reporter.warn(
+                f"{model.id}: the new model could not be loaded, and the one before goes on: {reason}"
+            )

@@ -39,21 +39,34 @@ class Service:
             )
         return self.models[name]
 
-    async def suggest(self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float) -> list[dict[str, Any]]:
+    async def suggest(
+        self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float
+    ) -> list[dict[str, Any]]:
         """The labels of texts; see `LoadedModel.suggest`."""
         self.metrics.texts += len(texts)
         parts = await asyncio.gather(*map(asyncio.wrap_future, model.score(texts, limit)))
         answers = [answer for part in parts for answer in part]
         if threshold > 0:
             for answer in answers:
-                answer["suggestions"] = [one for one in answer["suggestions"] if one["score"] >= threshold]
+                answer["suggestions"] = [
+                    one for one in answer["suggestions"] if one["score"] >= threshold
+                ]
         return answers
 
-    async def explain(self, model: ServedModel, text: str, labels: Sequence[str]) -> list[dict[str, Any]]:
+    async def explain(
+        self, model: ServedModel, text: str, labels: Sequence[str]
+    ) -> list[dict[str, Any]]:
         """Why these labels have their scores in a text; see `OpenModel.explain`."""
 
         def work(loaded: LoadedModel) -> list[dict[str, Any]]:
-            unknown = next((place for place, label in enumerate(labels) if label not in loaded.opened.labels.positions), None)
+            unknown = next(
+                (
+                    place
+                    for place, label in enumerate(labels)
+                    if label not in loaded.opened.labels.positions
+                ),
+                None,
+            )
             if unknown is not None:
                 raise Refusal(
                     404,
@@ -66,7 +79,13 @@ class Service:
 
         return await asyncio.wrap_future(model.submit(work))
 
-    def store(self, model: ServedModel, document: DocumentBody, who: str | None, decisions: Sequence[Decided]) -> list[str]:
+    def store(
+        self,
+        model: ServedModel,
+        document: DocumentBody,
+        who: str | None,
+        decisions: Sequence[Decided],
+    ) -> list[str]:
         """Keep decisions, a row for each as `plant review import` reads them; gives the labels that the model does not have."""
         if self.feedback is None:
             raise Refusal(
@@ -77,10 +96,21 @@ class Service:
                 todo="start the server with --feedback FILE",
             )
         loaded = model.loaded
-        labels, now = loaded.opened.labels, datetime.now().astimezone().isoformat(timespec="seconds")
-        places = {one.label: place for one in decisions if (place := labels.positions.get(one.label)) is not None}
+        labels, now = (
+            loaded.opened.labels,
+            datetime.now().astimezone().isoformat(timespec="seconds"),
+        )
+        places = {
+            one.label: place
+            for one in decisions
+            if (place := labels.positions.get(one.label)) is not None
+        }
         text = document.text
-        shared = {"doc_id": document.id or hashlib.sha256(text.encode()).hexdigest()[:16], "heading": "", "text": text}
+        shared = {
+            "doc_id": document.id or hashlib.sha256(text.encode()).hexdigest()[:16],
+            "heading": "",
+            "text": text,
+        }
         rows = [
             {
                 **shared,
@@ -99,7 +129,9 @@ class Service:
         try:
             self.feedback.append(rows)
         except PlantError as error:
-            raise Refusal(503, error.what, where=error.where, expected=error.expected, todo=error.todo) from error
+            raise Refusal(
+                503, error.what, where=error.where, expected=error.expected, todo=error.todo
+            ) from error
         return [one.label for one in decisions if one.label not in places]
 
 

@@ -33,7 +33,9 @@ def is_loopback(host: str) -> bool:
 def bind(host: str, port: int) -> socket.socket:
     """A socket at an address; 0 is any free port."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except OSError as error:
         raise UsageError(
             f"the address is not known: {error.strerror}",
@@ -41,7 +43,9 @@ def bind(host: str, port: int) -> socket.socket:
             expected="an address of this machine",
             todo="leave --host out for this machine alone, or give 0.0.0.0 for all of its addresses",
         ) from error
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sends at once (TCP_NODELAY)
+    opened = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # named, so that asyncio sends at once (TCP_NODELAY)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind(address)
@@ -83,7 +87,10 @@ class _Process(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:
@@ -91,7 +98,14 @@ class _Process(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run_server(application: ASGIApp, opened: socket.socket, timeout: float, renew: Callable[[bool], None], *, watch: bool) -> None:
+def run_server(
+    application: ASGIApp,
+    opened: socket.socket,
+    timeout: float,
+    renew: Callable[[bool], None],
+    *,
+    watch: bool,
+) -> None:
     """Answer requests until a signal ends it; `renew(force)` is called on SIGHUP, and with `watch` every few seconds without force."""
     server = _Process(
         uvicorn.Config(

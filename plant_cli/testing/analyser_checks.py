@@ -11,7 +11,17 @@ from plant_cli.api.corpus import WordReducer
 from plant_cli.testing.checklist import check, default_options
 
 LANGUAGES = ("de", "en", "es", "fi", "fr", "ru")
-ANALYSED_WORDS = ("houses", "häuser", "sairauksien", "enfermedades", "maladies", "болезни", "a", "xyz", "é")
+ANALYSED_WORDS = (
+    "houses",
+    "häuser",
+    "sairauksien",
+    "enfermedades",
+    "maladies",
+    "болезни",
+    "a",
+    "xyz",
+    "é",
+)
 
 
 @check(AnalyserSpec)
@@ -21,7 +31,9 @@ def words_become_words(spec: AnalyserSpec) -> None:
         for word in ANALYSED_WORDS:
             reduced = reducer.reduce(word)
             assert isinstance(reduced, str), f"{word!r} became {reduced!r} in {language}"
-            assert any(map(str.isalpha, reduced)), f"{word!r} became {reduced!r} in {language}, which has no letter"
+            assert any(map(str.isalpha, reduced)), (
+                f"{word!r} became {reduced!r} in {language}, which has no letter"
+            )
 
 
 @check(AnalyserSpec)

@@ -26,7 +26,11 @@ BACKBONE_RTOL, BACKBONE_ATOL = 1e-3, 1e-4
 def languages_are_codes(spec: BackboneSpec) -> None:
     """The languages that it declares are two-letter codes of ISO 639-1, without repeats."""
     declared = spec.languages or ()
-    wrong = [code for code in declared if len(code) != 2 or not (code.isascii() and code.isalpha() and code.islower())]
+    wrong = [
+        code
+        for code in declared
+        if len(code) != 2 or not (code.isascii() and code.isalpha() and code.islower())
+    ]
     assert not wrong, f"no codes of ISO 639-1: {', '.join(wrong)}"
     assert len(set(declared)) == len(declared), "a language is declared twice"
 
@@ -35,9 +39,13 @@ def languages_are_codes(spec: BackboneSpec) -> None:
 def spans_point_into_the_text(spec: BackboneSpec) -> None:
     """Every token has a span of at least one character, in order, inside its document."""
     batch = tokenize(_loaded(spec), BACKBONE_TEXTS)
-    assert len(batch) == len(BACKBONE_TEXTS), f"{len(batch)} documents for {len(BACKBONE_TEXTS)} texts"
+    assert len(batch) == len(BACKBONE_TEXTS), (
+        f"{len(batch)} documents for {len(BACKBONE_TEXTS)} texts"
+    )
     for text, ids, spans in zip(BACKBONE_TEXTS, batch.ids, batch.spans, strict=True):
-        assert tuple(spans.shape) == (len(ids), 2), f"{len(ids)} tokens with spans of shape {tuple(spans.shape)}"
+        assert tuple(spans.shape) == (len(ids), 2), (
+            f"{len(ids)} tokens with spans of shape {tuple(spans.shape)}"
+        )
         assert len(ids), f"no token in {text!r}"
         assert (spans[:, 0] < spans[:, 1]).all(), "a token without characters (a special token?)"
         assert spans.min() >= 0, "a span begins before the text"
@@ -50,7 +58,9 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
     """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
     batch = tokenize(_loaded(spec), BACKBONE_TEXTS[:1])
     covered = {position for start, end in batch.spans[0] for position in range(start, end)}
-    lost = [c for position, c in enumerate(BACKBONE_TEXTS[0]) if c.isalpha() and position not in covered]
+    lost = [
+        c for position, c in enumerate(BACKBONE_TEXTS[0]) if c.isalpha() and position not in covered
+    ]
     assert not lost, f"characters in no token: {''.join(lost)}"
 
 
@@ -58,7 +68,9 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
     """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
     hidden, mask = _encode(_loaded(spec), BACKBONE_TEXTS)
-    assert tuple(hidden.shape) == (*mask.shape, _loaded(spec).hidden_size), f"hidden states have shape {tuple(hidden.shape)}"
+    assert tuple(hidden.shape) == (*mask.shape, _loaded(spec).hidden_size), (
+        f"hidden states have shape {tuple(hidden.shape)}"
+    )
     assert mask.dtype == torch.bool, f"the mask is {mask.dtype}"
 
 
@@ -78,8 +90,15 @@ def documents_stand_alone(spec: BackboneSpec) -> None:
         mixed, mixed_mask = backbone.encode(batch.select([2, 0, 1]))
         alone, alone_mask = backbone.encode(batch.select([1]))
     for place, row in enumerate((2, 0, 1)):
-        torch.testing.assert_close(mixed[place][mixed_mask[place]], together[row][mask[row]], rtol=BACKBONE_RTOL, atol=BACKBONE_ATOL)
-    torch.testing.assert_close(alone[0][alone_mask[0]], together[1][mask[1]], rtol=BACKBONE_RTOL, atol=BACKBONE_ATOL)
+        torch.testing.assert_close(
+            mixed[place][mixed_mask[place]],
+            together[row][mask[row]],
+            rtol=BACKBONE_RTOL,
+            atol=BACKBONE_ATOL,
+        )
+    torch.testing.assert_close(
+        alone[0][alone_mask[0]], together[1][mask[1]], rtol=BACKBONE_RTOL, atol=BACKBONE_ATOL
+    )
 
 
 @check(BackboneSpec)
@@ -92,7 +111,9 @@ def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
     batch = tokenize(backbone, [piece * pieces, piece])
     kept, dropped = len(batch.ids[0]), int(batch.dropped[0])
     assert kept <= backbone.max_length, f"{kept} tokens kept, the limit is {backbone.max_length}"
-    assert kept + dropped == per_piece * pieces, f"{kept} kept and {dropped} dropped of {per_piece * pieces} tokens"
+    assert kept + dropped == per_piece * pieces, (
+        f"{kept} kept and {dropped} dropped of {per_piece * pieces} tokens"
+    )
     assert int(batch.dropped[1]) == 0, "tokens of a short text were dropped"
 
 
@@ -102,8 +123,12 @@ def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
     backbone = _loaded(spec)
     listed = [id(parameter) for group in backbone.layer_groups() for parameter in group]
     assert len(listed) == len(set(listed)), "a parameter is in two groups"
-    trainable = {id(parameter) for parameter in backbone.module().parameters() if parameter.requires_grad}
-    assert set(listed) == trainable, f"{len(trainable - set(listed))} trainable parameters in no group"
+    trainable = {
+        id(parameter) for parameter in backbone.module().parameters() if parameter.requires_grad
+    }
+    assert set(listed) == trainable, (
+        f"{len(trainable - set(listed))} trainable parameters in no group"
+    )
 
 
 @check(BackboneSpec)
@@ -117,15 +142,21 @@ def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     with tempfile.TemporaryDirectory() as folder:
         changed.save(Path(folder))
         fresh.restore(Path(folder))
-    torch.testing.assert_close(_encode(fresh, BACKBONE_TEXTS)[0], _encode(changed, BACKBONE_TEXTS)[0], rtol=0, atol=0)
+    torch.testing.assert_close(
+        _encode(fresh, BACKBONE_TEXTS)[0], _encode(changed, BACKBONE_TEXTS)[0], rtol=0, atol=0
+    )
 
 
 @check(BackboneSpec)
 def tokenizer_hash_is_stable(spec: BackboneSpec) -> None:
     """Two loads have one tokenizer, and cut texts alike."""
     first, second = _loaded(spec), _load(spec, seed=1)
-    assert first.tokenizer_hash == second.tokenizer_hash, "the tokenizer's hash changes from load to load"
-    assert [ids.tolist() for ids in tokenize(first, BACKBONE_TEXTS).ids] == [ids.tolist() for ids in tokenize(second, BACKBONE_TEXTS).ids]
+    assert first.tokenizer_hash == second.tokenizer_hash, (
+        "the tokenizer's hash changes from load to load"
+    )
+    assert [ids.tolist() for ids in tokenize(first, BACKBONE_TEXTS).ids] == [
+        ids.tolist() for ids in tokenize(second, BACKBONE_TEXTS).ids
+    ]
 
 
 @cache
@@ -139,7 +170,10 @@ def _load(spec: BackboneSpec, seed: int) -> Any:
         torch.manual_seed(seed)
         try:
             backbone: Any = spec.load(options, MachineSection(device="cpu", precision="fp32"))
-        except (ComponentError, ResourceError) as error:  # weights or a device that this machine does not have
+        except (
+            ComponentError,
+            ResourceError,
+        ) as error:  # weights or a device that this machine does not have
             pytest.skip(str(error))
     backbone.module().eval()
     return backbone
@@ -151,7 +185,9 @@ def _encode(backbone: Any, texts: tuple[str, ...]) -> tuple[torch.Tensor, torch.
     with torch.no_grad():
         hidden, mask = encode(backbone, batch)
     lengths = [len(ids) for ids in batch.ids]
-    assert tuple(mask.shape) == (len(texts), max(lengths)), f"the mask has shape {tuple(mask.shape)}"
+    assert tuple(mask.shape) == (len(texts), max(lengths)), (
+        f"the mask has shape {tuple(mask.shape)}"
+    )
     assert mask.sum(1).tolist() == lengths, "the mask does not count the tokens"
     assert bool(hidden[mask].isfinite().all()), "some hidden states are not finite"
     return hidden, mask

@@ -47,7 +47,9 @@ class Case:
     check: Check
 
     def __str__(self) -> str:
-        return "-".join((self.plugin, self.kind, self.spec.name.replace(" ", "_"), self.check.__name__))
+        return "-".join(
+            (self.plugin, self.kind, self.spec.name.replace(" ", "_"), self.check.__name__)
+        )
 
 
 class UnusablePlugin(Exception):
@@ -64,7 +66,9 @@ def find_cases(plugin: str | None = None, registry: Registry | None = None) -> l
     registry = installed() if registry is None else registry
     records = [record for record in registry.plugins if plugin in (None, record.name)]
     if not records:
-        raise UnusablePlugin(f"no plugin named '{plugin}' is installed; {near_names(str(plugin), (r.name for r in registry.plugins))}")
+        raise UnusablePlugin(
+            f"no plugin named '{plugin}' is installed; {near_names(str(plugin), (r.name for r in registry.plugins))}"
+        )
     cases: list[Case] = []
     for record in records:
         if plugin is not None and (record.error or not record.components):
@@ -81,22 +85,33 @@ def find_cases(plugin: str | None = None, registry: Registry | None = None) -> l
 
 def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
     """The cases of one component: the checks of every spec, then those of its kind."""
-    return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*checks_of(Spec), *checks_of(kind.spec))]
+    return [
+        Case(plugin=plugin, kind=kind.name, spec=spec, check=check)
+        for check in (*checks_of(Spec), *checks_of(kind.spec))
+    ]
 
 
 @check(Spec)
 def summary_is_one_sentence(spec: Spec) -> None:
     """One line that ends in a full stop, so that lists and help read well."""
-    assert spec.summary.endswith("."), f"the summary of '{spec.name}' does not end in a full stop: {spec.summary!r}"
+    assert spec.summary.endswith("."), (
+        f"the summary of '{spec.name}' does not end in a full stop: {spec.summary!r}"
+    )
     assert "\n" not in spec.summary, f"the summary of '{spec.name}' has several lines"
-    assert len(spec.summary) <= 160, f"the summary of '{spec.name}' has {len(spec.summary)} characters; 160 fit a list"
+    assert len(spec.summary) <= 160, (
+        f"the summary of '{spec.name}' has {len(spec.summary)} characters; 160 fit a list"
+    )
 
 
 @check(Spec)
 def options_model_is_strict(spec: Spec) -> None:
     """Options refuse unknown keys and cannot be changed once made."""
-    assert issubclass(spec.options, Options), f"the options of '{spec.name}' are not a subclass of plant_cli.api.Options"
-    assert spec.options.model_config.get("extra") == "forbid", f"the options of '{spec.name}' take unknown keys"
+    assert issubclass(spec.options, Options), (
+        f"the options of '{spec.name}' are not a subclass of plant_cli.api.Options"
+    )
+    assert spec.options.model_config.get("extra") == "forbid", (
+        f"the options of '{spec.name}' take unknown keys"
+    )
     assert spec.options.model_config.get("frozen"), f"the options of '{spec.name}' can be changed"
 
 
@@ -113,8 +128,12 @@ def defaults_are_valid(spec: Spec) -> None:
     try:
         spec.options()
     except ValidationError as error:
-        wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["type"] != "missing"}
-        assert not wrong, f"defaults of '{spec.name}' that its own rules refuse: {', '.join(sorted(wrong))}"
+        wrong = {
+            str(problem["loc"][0]) for problem in error.errors() if problem["type"] != "missing"
+        }
+        assert not wrong, (
+            f"defaults of '{spec.name}' that its own rules refuse: {', '.join(sorted(wrong))}"
+        )
 
 
 @check(Spec)

@@ -95,7 +95,9 @@ class FakeContext:
     """Whether the user asked to stop."""
 
     def corpus(self) -> Corpus:
-        assert self.documents is not None, "the stage asked for a corpus: make_context(..., corpus=...)"
+        assert self.documents is not None, (
+            "the stage asked for a corpus: make_context(..., corpus=...)"
+        )
         return self.documents
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
@@ -108,7 +110,12 @@ class FakeContext:
         name = join_tag(stage, tag)
         if name not in self.inputs:
             known = near_names(name, self.inputs)
-            raise ArtefactError(f"the run has no finished '{name}'", where=str(self.run_path), expected=known, todo=f"plant {stage}")
+            raise ArtefactError(
+                f"the run has no finished '{name}'",
+                where=str(self.run_path),
+                expected=known,
+                todo=f"plant {stage}",
+            )
         return self.inputs[name]
 
     def confirm_inputs(self) -> None:
@@ -117,7 +124,9 @@ class FakeContext:
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         return self.inputs.get(join_tag(stage, tag))
 
-    def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
+    def ensure(
+        self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None
+    ) -> Path:
         """Nothing is run."""
         self.ensured.append(join_tag(stage, tag))
         return self.input(stage, tag)

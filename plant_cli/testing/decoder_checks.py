@@ -16,12 +16,27 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
-from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
+from plant_cli.api import (
+    DecoderShape,
+    DecoderSpec,
+    FoldableDecoder,
+    PairDecoder,
+    PlantableDecoder,
+    Reading,
+    SparseDecoder,
+    WordDecoder,
+)
 from plant_cli.testing.checklist import check, default_options
 
 HIDDEN, DECODER_LABELS = 64, 7
-LENGTHS, SHORT = (160, 80, 1), (9, 5, 1)  # tokens of the documents; 160 and 80 are more than a window of 72
-TABLE_WORDS, RELEVANT = 200, 60  # words of the relevance table, and those of them that are relevant for a label
+LENGTHS, SHORT = (
+    (160, 80, 1),
+    (9, 5, 1),
+)  # tokens of the documents; 160 and 80 are more than a window of 72
+TABLE_WORDS, RELEVANT = (
+    200,
+    60,
+)  # words of the relevance table, and those of them that are relevant for a label
 DECODER_ROLES = {"attention", "value", "boost", "head"}
 DECODER_RTOL, DECODER_ATOL = 1e-5, 1e-5
 GREAT = 1e3  # size of hidden states whose scores overflow without care
@@ -36,7 +51,9 @@ def logits_have_their_shape(spec: DecoderSpec) -> None:
     """Logits [B, L], finite, for documents of one token too."""
     decoder, reading = _prepare(spec)
     logits = decoder(reading)
-    assert tuple(logits.shape) == (len(LENGTHS), DECODER_LABELS), f"logits have shape {tuple(logits.shape)}"
+    assert tuple(logits.shape) == (len(LENGTHS), DECODER_LABELS), (
+        f"logits have shape {tuple(logits.shape)}"
+    )
     _require_finite("logits", logits)
 
 
@@ -55,7 +72,10 @@ def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
     pairs, full = decoder.score_pairs(reading, CHOSEN, wanted), decoder(reading)[:, CHOSEN]
     require_near(pairs[wanted], full[wanted])
     parameters = list(decoder.parameters())
-    gradients = (torch.autograd.grad(logits[wanted].square().sum(), parameters, allow_unused=True) for logits in (pairs, full))
+    gradients = (
+        torch.autograd.grad(logits[wanted].square().sum(), parameters, allow_unused=True)
+        for logits in (pairs, full)
+    )
     for gradient, expected in zip(*gradients, strict=True):
         assert (gradient is None) == (expected is None), "other parameters get a gradient"
         if gradient is not None:
@@ -66,11 +86,15 @@ def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
 def padding_changes_nothing(spec: DecoderSpec) -> None:
     """The values at masked positions, and their number, do not matter."""
     decoder, reading = _prepare(spec)
-    filled = torch.where(reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0))
+    filled = torch.where(
+        reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0)
+    )
     words = torch.where(reading.mask, reading.words, reading.words[:, :1])
     longer = Reading(
         hidden=torch.cat([filled, torch.full((len(LENGTHS), ADDED_PADDING, HIDDEN), -3.0)], dim=1),
-        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), ADDED_PADDING, dtype=torch.bool)], dim=1),
+        mask=torch.cat(
+            [reading.mask, torch.zeros(len(LENGTHS), ADDED_PADDING, dtype=torch.bool)], dim=1
+        ),
         words=torch.cat([words, words[:, :1].expand(-1, ADDED_PADDING)], dim=1),
     )
     require_near(decoder(longer), decoder(reading))
@@ -89,7 +113,9 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
 def attention_sums_to_one(spec: DecoderSpec) -> None:
     """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one: of the same, or of the planted part."""
     decoder, reading = _prepare(spec)
-    weights, logs = (face(reading, torch.tensor([6, 2])) for face in (decoder.attention, decoder.rank))
+    weights, logs = (
+        face(reading, torch.tensor([6, 2])) for face in (decoder.attention, decoder.rank)
+    )
     assert tuple(weights.shape) == tuple(logs.shape) == (len(LENGTHS), 2, reading.mask.shape[1])
     padding = ~reading.mask[:, None, :].expand_as(weights)
     assert not bool(weights[padding].any()), "padding is attended"
@@ -104,10 +130,14 @@ def every_parameter_has_one_role(spec: DecoderSpec) -> None:
     decoder, _ = _prepare(spec)
     roles = decoder.parameter_roles()
     assert set(roles) <= DECODER_ROLES, f"unknown roles {sorted(set(roles) - DECODER_ROLES)}"
-    assert list(roles.get("attention", [])), "nothing has the role attention: stage 1 would train nothing"
+    assert list(roles.get("attention", [])), (
+        "nothing has the role attention: stage 1 would train nothing"
+    )
     listed = [id(parameter) for parameters in roles.values() for parameter in parameters]
     assert len(listed) == len(set(listed)), "a parameter has two roles"
-    assert set(listed) == {id(parameter) for parameter in decoder.parameters()}, "roles do not cover the parameters"
+    assert set(listed) == {id(parameter) for parameter in decoder.parameters()}, (
+        "roles do not cover the parameters"
+    )
 
 
 @check(DecoderSpec)
@@ -116,8 +146,12 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec)
     _rank_loss(decoder, reading, ALL).backward()
     roles = decoder.parameter_roles()
-    assert any(p.grad is not None and bool(p.grad.any()) for p in roles["attention"]), "the attention gets no gradient"
-    assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), "the head gets a gradient from ranking"
+    assert any(p.grad is not None and bool(p.grad.any()) for p in roles["attention"]), (
+        "the attention gets no gradient"
+    )
+    assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), (
+        "the head gets a gradient from ranking"
+    )
 
 
 @check(DecoderSpec)
@@ -129,7 +163,9 @@ def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
         decoder(reading, CHOSEN).square().sum().backward()
         _rank_loss(decoder, reading, CHOSEN).backward()
     for table, other in zip(sparse.label_tables(), dense.label_tables(), strict=True):
-        assert len(table) == DECODER_LABELS, f"a label table has {len(table)} rows for {DECODER_LABELS} labels"
+        assert len(table) == DECODER_LABELS, (
+            f"a label table has {len(table)} rows for {DECODER_LABELS} labels"
+        )
         if table.grad is not None:
             assert table.grad.is_sparse, "the gradient of a label table is dense"
             require_near(table.grad.to_dense(), other.grad)
@@ -146,7 +182,10 @@ def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
     assert not bool(ranks.isnan().any()), "ranks of a document without tokens are not numbers"
     require_near(logits[0], expected)
     (logits.sum() + ranks[ranks.isfinite()].square().sum()).backward()
-    _require_finite("gradients beside a document without tokens", *(p.grad for p in decoder.parameters() if p.grad is not None))
+    _require_finite(
+        "gradients beside a document without tokens",
+        *(p.grad for p in decoder.parameters() if p.grad is not None),
+    )
 
 
 @check(DecoderSpec)
@@ -154,13 +193,17 @@ def a_single_label_is_scored(spec: DecoderSpec) -> None:
     """A corpus with one label is a corpus: logits and ranks of their shape, of each document alone, and gradients that are numbers."""
     (decoder, reading), label = _prepare(spec, labels=1), torch.zeros(1, dtype=torch.int64)
     logits, ranks = decoder(reading), decoder.rank(reading, label)
-    assert tuple(logits.shape) == (len(LENGTHS), 1), "logits of one label have another shape than [B, 1]"
+    assert tuple(logits.shape) == (len(LENGTHS), 1), (
+        "logits of one label have another shape than [B, 1]"
+    )
     assert tuple(ranks.shape) == (len(LENGTHS), 1, reading.mask.shape[1])
     require_near(decoder(reading, label), logits)
     require_near(ranks.exp().sum(-1), torch.ones(len(LENGTHS), 1))
     _require_each_alone(decoder, reading, logits)
     logits.square().sum().backward()
-    _require_finite("gradients of one label", *(p.grad for p in decoder.parameters() if p.grad is not None))
+    _require_finite(
+        "gradients of one label", *(p.grad for p in decoder.parameters() if p.grad is not None)
+    )
 
 
 @check(DecoderSpec)
@@ -180,7 +223,9 @@ def words_may_be_missing(spec: DecoderSpec) -> None:
     _require_finite("logits without a relevance table", _build(spec, relevance=False)(reading))
     decoder = _build(spec)
     _require_finite("logits where no word is in the relevance table", decoder(reading))
-    assert not bool(decoder.rank(reading, ALL).isnan().any()), "ranks are not numbers where no word is in the relevance table"
+    assert not bool(decoder.rank(reading, ALL).isnan().any()), (
+        "ranks are not numbers where no word is in the relevance table"
+    )
 
 
 @check(DecoderSpec)
@@ -189,7 +234,9 @@ def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec)
     great = Reading.of(GREAT * reading.hidden, reading.mask, reading.words)
     _require_finite("logits of great scores", decoder(great))
-    require_near(decoder.attention(great, ALL).sum(-1), torch.ones(len(LENGTHS), DECODER_LABELS), atol=1e-3)
+    require_near(
+        decoder.attention(great, ALL).sum(-1), torch.ones(len(LENGTHS), DECODER_LABELS), atol=1e-3
+    )
 
 
 @check(DecoderSpec)
@@ -206,10 +253,14 @@ def half_precision_stays_near(spec: DecoderSpec) -> None:
             coarse, weights = decoder(scaled), decoder.attention(scaled, ALL)
             halved = decoder(Reading.of(scaled.hidden.to(dtype), scaled.mask, scaled.words))
         shown = f"in {dtype} with hidden states of size {scale:g}"
-        assert coarse.dtype == weights.dtype == torch.float32, f"logits are {coarse.dtype}, attention is {weights.dtype} {shown}"
+        assert coarse.dtype == weights.dtype == torch.float32, (
+            f"logits are {coarse.dtype}, attention is {weights.dtype} {shown}"
+        )
         _require_finite(f"logits {shown}", coarse, halved)
         require_near(weights.sum(-1), torch.ones(len(LENGTHS), DECODER_LABELS), atol=1e-3)
-        near = scale != 1 or bool((coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0))
+        near = scale != 1 or bool(
+            (coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0)
+        )
         assert near, f"logits are far from those in fp32 {shown}"
 
 
@@ -229,10 +280,16 @@ def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec)
     if not hasattr(decoder, "read_groups"):
         pytest.skip("for decoders that score groups of labels")
-    assert inspect.getattr_static(decoder, "groups", None) is not None, "groups is no property: Python 3.12 and later see no buffers"
+    assert inspect.getattr_static(decoder, "groups", None) is not None, (
+        "groups is no property: Python 3.12 and later see no buffers"
+    )
     read = decoder.read_groups(reading)
-    assert tuple(decoder.groups.shape) == (DECODER_LABELS,), f"groups have shape {tuple(decoder.groups.shape)}, not one number a label"
-    assert tuple(read.group_logits.shape) == (len(LENGTHS), int(decoder.groups.max()) + 1), "group_logits have another shape than [B, G]"
+    assert tuple(decoder.groups.shape) == (DECODER_LABELS,), (
+        f"groups have shape {tuple(decoder.groups.shape)}, not one number a label"
+    )
+    assert tuple(read.group_logits.shape) == (len(LENGTHS), int(decoder.groups.max()) + 1), (
+        "group_logits have another shape than [B, G]"
+    )
     require_near(decoder(read), decoder(reading))
     require_near(decoder(read, CHOSEN), decoder(reading, CHOSEN))
     require_near(decoder.rank(read, CHOSEN), decoder.rank(reading, CHOSEN))
@@ -247,12 +304,16 @@ def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec, PlantableDecoder)
     with torch.no_grad():
         before = [p.clone() for p in decoder.parameters()]
-        logits, attention, gathered = decoder(reading), decoder.attention(reading, ALL), decoder.gather(reading, ALL)
+        logits, attention, gathered = (
+            decoder(reading),
+            decoder.attention(reading, ALL),
+            decoder.gather(reading, ALL),
+        )
         decoder.sharpen(0.25)
         decoder.plant_tables(gathered[0], gathered[1], 8.0)
-        assert not torch.allclose(decoder.attention(reading, ALL), attention, rtol=DECODER_RTOL, atol=DECODER_ATOL), (
-            "sharpen changes no attention"
-        )
+        assert not torch.allclose(
+            decoder.attention(reading, ALL), attention, rtol=DECODER_RTOL, atol=DECODER_ATOL
+        ), "sharpen changes no attention"
         for parameter, value in zip(decoder.parameters(), before, strict=True):
             parameter.copy_(value)
         require_near(decoder(reading), logits, rtol=0, atol=0)
@@ -265,7 +326,9 @@ def a_sharpness_of_zero_makes_attention_uniform(spec: DecoderSpec) -> None:
     with torch.no_grad():
         decoder.sharpen(0.0)
         uniform = reading.mask / reading.mask.sum(1, keepdim=True)
-        require_near(decoder.attention(reading, ALL), uniform[:, None].expand(-1, DECODER_LABELS, -1))
+        require_near(
+            decoder.attention(reading, ALL), uniform[:, None].expand(-1, DECODER_LABELS, -1)
+        )
 
 
 @check(DecoderSpec)
@@ -274,9 +337,15 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec, PlantableDecoder)
     with torch.no_grad():
         gathered = decoder.gather(reading, ALL)
-        assert gathered.shape[-1] == decoder.gathered_size, f"gathered_size is {decoder.gathered_size}, not {gathered.shape[-1]}"
+        assert gathered.shape[-1] == decoder.gathered_size, (
+            f"gathered_size is {decoder.gathered_size}, not {gathered.shape[-1]}"
+        )
         decoder.plant_tables(gathered[0], gathered[1], 8.0)
-        require_near(decoder(reading)[:2], torch.tensor([4.0, -4.0])[:, None].expand(2, DECODER_LABELS), atol=1e-2)
+        require_near(
+            decoder(reading)[:2],
+            torch.tensor([4.0, -4.0])[:, None].expand(2, DECODER_LABELS),
+            atol=1e-2,
+        )
 
 
 @check(DecoderSpec)
@@ -285,7 +354,9 @@ def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
     (decoder, reading), other = _prepare(spec), _build(spec, seed=1, relevance=False)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "decoder.safetensors"
-        save_file({name: tensor.contiguous() for name, tensor in decoder.state_dict().items()}, file)
+        save_file(
+            {name: tensor.contiguous() for name, tensor in decoder.state_dict().items()}, file
+        )
         other.load_state_dict(load_file(file))
     require_near(other(reading), decoder(reading), rtol=0, atol=0)
 
@@ -297,7 +368,9 @@ def _require_finite(what: str, *tensors: torch.Tensor) -> None:
 def _require_each_alone(decoder: Any, reading: Reading, logits: torch.Tensor) -> None:
     """Each document by itself, without the padding that its neighbours gave it, has its row of the logits."""
     for row, length in enumerate(LENGTHS):
-        require_near(decoder(reading.select(slice(row, row + 1), slice(length))), logits[row : row + 1])
+        require_near(
+            decoder(reading.select(slice(row, row + 1), slice(length))), logits[row : row + 1]
+        )
 
 
 def _rank_loss(decoder: Any, reading: Reading, labels: torch.Tensor) -> Any:
@@ -306,7 +379,10 @@ def _rank_loss(decoder: Any, reading: Reading, labels: torch.Tensor) -> Any:
 
 
 def _prepare(
-    spec: DecoderSpec, form: type | None = None, labels: int = DECODER_LABELS, lengths: Sequence[int] = LENGTHS
+    spec: DecoderSpec,
+    form: type | None = None,
+    labels: int = DECODER_LABELS,
+    lengths: Sequence[int] = LENGTHS,
 ) -> tuple[Any, Reading]:
     """The decoder and a batch of documents for it, with their words if it asks for them, as in a run; skips one without this form."""
     decoder = _build(spec, labels=labels)
@@ -317,7 +393,9 @@ def _prepare(
     return decoder, reading if asked else Reading.of(reading.hidden, reading.mask)
 
 
-def _build(spec: DecoderSpec, seed: int = 0, labels: int = DECODER_LABELS, *, relevance: bool = True) -> Any:
+def _build(
+    spec: DecoderSpec, seed: int = 0, labels: int = DECODER_LABELS, *, relevance: bool = True
+) -> Any:
     """The decoder with its default options; `relevance`: of the words of a table, else the run has none."""
     ids = [f"{number // 3:05d}.{number % 3}" for number in range(labels)]
     parents = [label.split(".")[0] for label in ids]
@@ -325,7 +403,14 @@ def _build(spec: DecoderSpec, seed: int = 0, labels: int = DECODER_LABELS, *, re
         torch.manual_seed(seed)
         prior = torch.linspace(0.01, 0.5, labels)
         table = _relevance(labels) if relevance else None
-        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents, relevance=table)
+        shape = DecoderShape(
+            hidden=HIDDEN,
+            labels=labels,
+            prior=prior,
+            label_ids=ids,
+            parents=parents,
+            relevance=table,
+        )
         decoder: Any = spec.build(default_options(spec), shape)
     return decoder.eval()
 

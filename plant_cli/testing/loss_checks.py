@@ -23,7 +23,9 @@ def is_a_differentiable_scalar(spec: LossSpec) -> None:
         assert value.shape == (), f"the loss has shape {tuple(value.shape)}"
         (gradient,) = torch.autograd.grad(value, scores)
         assert bool(value.isfinite()), f"the loss is {value.item()} for scores times {scale:g}"
-        assert bool(gradient.isfinite().all()), f"the gradient is not finite for scores times {scale:g}"
+        assert bool(gradient.isfinite().all()), (
+            f"the gradient is not finite for scores times {scale:g}"
+        )
 
 
 @check(LossSpec)
@@ -41,7 +43,13 @@ def it_is_a_mean(spec: LossSpec) -> None:
     twice = [torch.cat([tensor, tensor]) for tensor in inputs]
     if spec.stage == "rank":
         twice[2] = torch.cat([inputs[2], inputs[2][1:] + inputs[2][-1]])
-    torch.testing.assert_close(loss(*twice), loss(*inputs), rtol=1e-5, atol=1e-6, msg="the same items twice have another loss than once")
+    torch.testing.assert_close(
+        loss(*twice),
+        loss(*inputs),
+        rtol=1e-5,
+        atol=1e-6,
+        msg="the same items twice have another loss than once",
+    )
 
 
 @check(LossSpec)
@@ -49,7 +57,9 @@ def better_scores_lose_less(spec: LossSpec) -> None:
     """Scores that agree with the truth have a smaller loss than scores that contradict it."""
     loss, (_, truth, *rest) = _sample(spec)
     right = (truth.float() - truth.float().mean()) * 4
-    assert loss(right, truth, *rest).item() < loss(-right, truth, *rest).item(), "contradicting scores do not lose more"
+    assert loss(right, truth, *rest).item() < loss(-right, truth, *rest).item(), (
+        "contradicting scores do not lose more"
+    )
 
 
 @check(LossSpec)
@@ -99,5 +109,7 @@ def _mix(spec: LossSpec, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     if spec.stage == "label":
         return tuple(tensor[[2, 0, 3, 1]] for tensor in inputs)
     scores, relevance, _ = inputs
-    order = torch.tensor([11, 6, 8, 5, 10, 7, 9, 3, 1, 4, 0, 2])  # the second list first, both mixed
+    order = torch.tensor(
+        [11, 6, 8, 5, 10, 7, 9, 3, 1, 4, 0, 2]
+    )  # the second list first, both mixed
     return scores[order], relevance[order], torch.tensor([0, 7, 12])

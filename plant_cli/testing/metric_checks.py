@@ -40,14 +40,19 @@ def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
     """No predictions score more than perfect ones, and wholly wrong ones score 0. Of a loss, perfect ones have none and no others less."""
     gold = _sample(0).gold.toarray()
     perfect, wrong = (_by_name(spec, _ranked(scores)) for scores in (gold * 1.0, 1.0 - gold))
-    guessed, losses = _by_name(spec, _sample(0)), {value.name for value in _compute(spec, _sample(0)) if _is_loss(value)}
+    guessed, losses = (
+        _by_name(spec, _sample(0)),
+        {value.name for value in _compute(spec, _sample(0)) if _is_loss(value)},
+    )
     for name, best in perfect.items():
         if name in losses:
             assert best == 0, f"{name} of perfect predictions is {best}"
             assert min(guessed[name], wrong[name]) > 0, f"{name}: wrong predictions lose nothing"
             continue
         assert best > 0, f"{name} of perfect predictions is {best}"
-        assert best >= guessed[name] - 1e-12, f"{name}: a guess ({guessed[name]}) beats perfect predictions ({best})"
+        assert best >= guessed[name] - 1e-12, (
+            f"{name}: a guess ({guessed[name]}) beats perfect predictions ({best})"
+        )
         assert abs(wrong[name]) < 1e-12, f"{name} of wholly wrong predictions is {wrong[name]}"
 
 
@@ -69,11 +74,15 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
     data = _sample(0)
     order = np.random.default_rng(3).permutation(METRIC_DOCUMENTS)
     for value, mixed in zip(_compute(spec, data), _compute(spec, _take(data, order)), strict=True):
-        assert abs(_value(value) - _value(mixed)) < 1e-12, f"{value.name} depends on the order of documents"
+        assert abs(_value(value) - _value(mixed)) < 1e-12, (
+            f"{value.name} depends on the order of documents"
+        )
         if not (isinstance(value, MetricValue) and isinstance(mixed, MetricValue)):
             continue
         if value.per_document is not None and mixed.per_document is not None:
-            assert np.allclose(value.per_document[order], mixed.per_document, equal_nan=True), f"{value.name} per document does not follow"
+            assert np.allclose(value.per_document[order], mixed.per_document, equal_nan=True), (
+                f"{value.name} per document does not follow"
+            )
 
 
 @check(MetricSpec)
@@ -84,7 +93,9 @@ def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
     repeated = _by_name(spec, _take(data, np.repeat(np.arange(METRIC_DOCUMENTS), times)))
     for value in _compute(spec, data):
         weighted = _weigh(value, times.astype(np.float64))
-        assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
+        assert abs(weighted - repeated[value.name]) < 1e-9, (
+            f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
+        )
 
 
 @check(MetricSpec)
@@ -92,7 +103,9 @@ def one_value_per_document(spec: MetricSpec) -> None:
     """Contributions have a row for each document, and so have values per document."""
     for value in _compute(spec, _sample(0)):
         if not isinstance(value, MetricValue):
-            assert value.documents == METRIC_DOCUMENTS, f"{value.name} counts {value.documents} documents"
+            assert value.documents == METRIC_DOCUMENTS, (
+                f"{value.name} counts {value.documents} documents"
+            )
             continue
         assert value.contributions.shape[0] == METRIC_DOCUMENTS, (
             f"{value.name} has contributions of {value.contributions.shape[0]} documents"
@@ -113,7 +126,9 @@ def _sample(seed: int) -> MetricInput:
 def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
     generator = np.random.default_rng(9)
     gold = generator.random((METRIC_DOCUMENTS, METRIC_LABELS + UNSEEN)) < 0.15
-    gold[np.arange(METRIC_DOCUMENTS), np.arange(METRIC_DOCUMENTS) % METRIC_LABELS] = True  # no document without labels of train
+    gold[np.arange(METRIC_DOCUMENTS), np.arange(METRIC_DOCUMENTS) % METRIC_LABELS] = (
+        True  # no document without labels of train
+    )
     gold[:2, -1] = True
     top = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
     return MetricInput(
@@ -123,7 +138,11 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
         train_counts=np.pad(generator.integers(1, 50, METRIC_LABELS), (0, UNSEEN)),
         train_documents=200,
         threshold=0.5,
-        all_scores=ScoreTable(values=scores[:, :METRIC_LABELS].astype(np.float32), rows=np.arange(METRIC_DOCUMENTS), memory=2**20),
+        all_scores=ScoreTable(
+            values=scores[:, :METRIC_LABELS].astype(np.float32),
+            rows=np.arange(METRIC_DOCUMENTS),
+            memory=2**20,
+        ),
         hierarchy=Hierarchy(  # flat: nothing that is wrong shares anything with what is right
             nodes=[str(label) for label in range(METRIC_LABELS + UNSEEN)],
             above=csr_array(np.eye(METRIC_LABELS + UNSEEN, dtype=np.int64)),
@@ -157,7 +176,12 @@ def _weigh(value: Metric, weights: npt.NDArray[np.float64]) -> float:
 
 
 def _value(value: Metric) -> float:
-    return _weigh(value, np.ones(value.contributions.shape[0] if isinstance(value, MetricValue) else value.documents))
+    return _weigh(
+        value,
+        np.ones(
+            value.contributions.shape[0] if isinstance(value, MetricValue) else value.documents
+        ),
+    )
 
 
 def _is_loss(value: Metric) -> bool:

@@ -9,13 +9,33 @@ import numpy as np
 from safetensors.numpy import load, save
 from scipy.sparse import csr_array
 
-from plant_cli.api import CreditingScorer, Documents, FittedScorer, ScorerInput, ScorerSpec, SilentReporter, promises
+from plant_cli.api import (
+    CreditingScorer,
+    Documents,
+    FittedScorer,
+    ScorerInput,
+    ScorerSpec,
+    SilentReporter,
+    promises,
+)
 from plant_cli.testing.checklist import check, default_options
 
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
-TITLES = ("fever", "broken arm", "", "nausea", "fever")  # one label without a title, two with the same
+TITLES = (
+    "fever",
+    "broken arm",
+    "",
+    "nausea",
+    "fever",
+)  # one label without a title, two with the same
 TRAIN = tuple(f"patient with {SYMPTOMS[i % 4]} and {SYMPTOMS[(i + i // 4) % 4]}" for i in range(12))
-SCORER_TEXTS = ("fever of the patient", "arm arm leg", "", "words that nobody knows", "nausea with fever and cough and fracture")
+SCORER_TEXTS = (
+    "fever of the patient",
+    "arm arm leg",
+    "",
+    "words that nobody knows",
+    "nausea with fever and cough and fracture",
+)
 LABELS_LISTED = 200
 
 
@@ -41,26 +61,39 @@ def sample_scorer_input(copies: int = 1) -> ScorerInput:
 def read_sample(texts: Sequence[str]) -> Documents:
     """Texts in words."""
     spelt = [text.split() for text in texts]
-    rows = {word: row for row, word in enumerate(dict.fromkeys(word for words in spelt for word in words))}
+    rows = {
+        word: row
+        for row, word in enumerate(dict.fromkeys(word for words in spelt for word in words))
+    }
     numbers = np.array([rows[word] for words in spelt for word in words], dtype=np.int32)
-    return Documents(vocabulary=tuple(rows), numbers=numbers, ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64))
+    return Documents(
+        vocabulary=tuple(rows),
+        numbers=numbers,
+        ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64),
+    )
 
 
 @check(ScorerSpec)
 def scores_are_top_lists(spec: ScorerSpec) -> None:
     """Each view is csr [B, L] of finite float32 with rising columns; also for an empty text."""
     for view in _score(spec, read_sample(SCORER_TEXTS)):
-        assert view.shape == (len(SCORER_TEXTS), len(TITLES)), f"scores are {view.shape}, not documents x labels"
+        assert view.shape == (len(SCORER_TEXTS), len(TITLES)), (
+            f"scores are {view.shape}, not documents x labels"
+        )
         assert view.data.dtype == np.float32, f"scores are {view.data.dtype}"
         assert bool(np.isfinite(view.data).all()), "a score is not finite"
         for first, last in zip(view.indptr[:-1], view.indptr[1:], strict=True):
-            assert bool((np.diff(view.indices[first:last]) > 0).all()), "the labels of a document do not rise"
+            assert bool((np.diff(view.indices[first:last]) > 0).all()), (
+                "the labels of a document do not rise"
+            )
 
 
 @check(ScorerSpec)
 def lists_stay_short(spec: ScorerSpec) -> None:
     """At most 200 labels of a document are listed where there are more."""
-    for view in spec.fit(default_options(spec), sample_scorer_input(copies=60)).scorer.score(read_sample(SCORER_TEXTS)):
+    for view in spec.fit(default_options(spec), sample_scorer_input(copies=60)).scorer.score(
+        read_sample(SCORER_TEXTS)
+    ):
         longest = int((view.indptr[1:] - view.indptr[:-1]).max())
         assert longest <= LABELS_LISTED, f"{longest} labels are listed for a document"
 
@@ -81,7 +114,10 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
     scorer, options = _fit(spec).scorer, default_options(spec)
     tensors = scorer.tensors()
     promises.ARRAYS.require(tensors, who=f"scorer '{spec.name}'", what="tensors")
-    again = spec.load(options, load(save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})))
+    again = spec.load(
+        options,
+        load(save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})),
+    )
     documents = read_sample(SCORER_TEXTS)
     for one, other in zip(scorer.score(documents), again.score(documents), strict=True):
         assert np.allclose(one.toarray(), other.toarray(), atol=1e-6), "other scores after loading"
@@ -93,7 +129,9 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
     data, left_out = sample_scorer_input(), _fit(spec).left_out
     if left_out is not None:
         views = _score(spec, data.documents.take(data.rows))
-        assert len(left_out) == len(views), f"{len(left_out)} views of documents left out, {len(views)} of others"
+        assert len(left_out) == len(views), (
+            f"{len(left_out)} views of documents left out, {len(views)} of others"
+        )
         for view in left_out:
             assert view.shape == (len(data.rows), len(TITLES)), f"left-out scores are {view.shape}"
 
@@ -104,7 +142,9 @@ def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
     for text in SCORER_TEXTS:
         reasons = _fit(spec).scorer.explain(read_sample([text]), [2, 0])
         promises.REASONS.require(reasons, [2, 0], who=f"scorer '{spec.name}'", what="explain")
-        assert all(set(reason.words) <= set(text.split()) for reason in reasons), "a reason names words that the document does not have"
+        assert all(set(reason.words) <= set(text.split()) for reason in reasons), (
+            "a reason names words that the document does not have"
+        )
 
 
 @check(ScorerSpec)
@@ -123,10 +163,16 @@ def words_add_up_to_scores(spec: ScorerSpec) -> None:
     scorer = _fit(spec).scorer
     for text in SCORER_TEXTS if isinstance(scorer, CreditingScorer) else ():
         document, labels = read_sample([text]), [2, 0, 1]
-        for view, credit in zip(scorer.score(document), scorer.credit(document, labels), strict=True):  # type: ignore[attr-defined]
-            assert credit.shape == (3, len(document.vocabulary)), f"credit is {credit.shape}, not labels x words"
+        for view, credit in zip(
+            scorer.score(document), scorer.credit(document, labels), strict=True
+        ):  # type: ignore[attr-defined]
+            assert credit.shape == (3, len(document.vocabulary)), (
+                f"credit is {credit.shape}, not labels x words"
+            )
             added, scores = credit.toarray().sum(axis=1), view.toarray()[0, labels]
-            assert np.allclose(added, scores, atol=1e-5), f"words of {text!r} add up to {added}, the scores are {scores}"
+            assert np.allclose(added, scores, atol=1e-5), (
+                f"words of {text!r} add up to {added}, the scores are {scores}"
+            )
 
 
 @check(ScorerSpec)
@@ -134,7 +180,9 @@ def memory_is_foretold(spec: ScorerSpec) -> None:
     """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
     for documents in (1, 1000, 1_000_000):
         if spec.memory is not None:
-            spec.memory(default_options(spec), documents)  # the promise of a spec's function is checked at each call
+            spec.memory(
+                default_options(spec), documents
+            )  # the promise of a spec's function is checked at each call
 
 
 @cache

@@ -34,7 +34,12 @@ def sections_exist(spec: StageSpec) -> None:
 def short_flags_are_unambiguous(spec: StageSpec) -> None:
     """No two options share a one-letter flag. Of two equal long flags the stage's own wins over that of a shared section."""
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
-    shorts = Counter(short for model in models for info in model.model_fields.values() if (short := declared(info).get("short")))
+    shorts = Counter(
+        short
+        for model in models
+        for info in model.model_fields.values()
+        if (short := declared(info).get("short"))
+    )
     twice = [flag for flag, times in shorts.items() if times > 1]
     assert not twice, f"flags of '{spec.name}' given to two options: {', '.join(twice)}"
 
@@ -61,7 +66,9 @@ def needs_no_terminal(spec: StageSpec) -> None:
     module = function.module if isinstance(function, Named) else function.__module__
     code = f"import sys; import {module}; print(*[m for m in {TERMINAL!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+    assert done.returncode == 0, (
+        f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+    )
     assert not done.stdout.split(), f"{module} imports {done.stdout.strip()}"
 
 

@@ -37,13 +37,17 @@ class TrainingState:
     step: int = 0  # optimiser steps done in all
     best: float | None = None  # best value of the monitored metric so far
     best_epoch: int = -1  # epoch it was reached in
-    gain: float | None = None  # value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`)
+    gain: float | None = (
+        None  # value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`)
+    )
     gain_epoch: int = -1  # epoch of that gain
     loss_sum: float = 0.0  # sum of the epoch's losses so far, and of their weights
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     slowed: float = 1.0  # what rates are multiplied by, because epochs were undone
-    memory: dict[str, bool] = field(default_factory=dict)  # what validation must know of earlier epochs
+    memory: dict[str, bool] = field(
+        default_factory=dict
+    )  # what validation must know of earlier epochs
 
 
 POSITION = TypeAdapter(TrainingState)
@@ -51,7 +55,11 @@ POSITION = TypeAdapter(TrainingState)
 
 def trained_state(network: nn.Module, names: frozenset[str]) -> dict[str, torch.Tensor]:
     """A copy of the named parameters, spread as they are."""
-    return {name: p.detach().clone().contiguous() for name, p in network.named_parameters() if name in names}
+    return {
+        name: p.detach().clone().contiguous()
+        for name, p in network.named_parameters()
+        if name in names
+    }
 
 
 def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
@@ -80,7 +88,10 @@ def save_checkpoint(
     for name, tensors in (("weights", weights), ("best", best)):
         if tensors:
             write_tensors(checkpoint / f"{name}.safetensors", _gather(tensors, keep=True))
-    with replacing(checkpoint / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
+    with (
+        replacing(checkpoint / "optimizer.pt") as partial,
+        partial.open("wb") as file,
+    ):  # given a path, torch hides that the disk is full
         torch.save(learned, file)
     write_json(checkpoint / "position.json", asdict(position))
     write_mark(checkpoint / CHECKPOINT_MARK)
@@ -124,13 +135,28 @@ def load_checkpoint(
     for checkpoint in reversed(_marked_checkpoints(folder)):
         try:
             require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER)
-            weights, _ = read_tensors(checkpoint / "weights.safetensors", "the weights of a checkpoint", EARLIER)
+            weights, _ = read_tensors(
+                checkpoint / "weights.safetensors", "the weights of a checkpoint", EARLIER
+            )
             state = torch.load(checkpoint / "optimizer.pt", weights_only=True, map_location="cpu")
-            position = POSITION.validate_python(read_json(checkpoint / "position.json", "the position of a checkpoint"))
+            position = POSITION.validate_python(
+                read_json(checkpoint / "position.json", "the position of a checkpoint")
+            )
             best = checkpoint / "best.safetensors"
-            kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
+            kept = (
+                read_tensors(best, "the best weights of a checkpoint", EARLIER)[0]
+                if best.exists()
+                else {}
+            )
             known = dict(network.named_parameters())
-            odd = next((name for name, tensor in weights.items() if name not in known or known[name].shape != tensor.shape), None)
+            odd = next(
+                (
+                    name
+                    for name, tensor in weights.items()
+                    if name not in known or known[name].shape != tensor.shape
+                ),
+                None,
+            )
             if odd is not None:
                 raise ValueError(f"'{odd}' is no parameter of this network, or of another shape")
             optimizer.load_state_dict(state)
@@ -151,7 +177,9 @@ BLOCKS, CURVE_WIDTH = "▁▂▃▄▅▆▇█", 40
 PROJECT = "plant"
 
 
-def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, cpu: bool) -> Accelerator:
+def open_tracker(
+    name: str | None, folder: Path, config: Mapping[str, Any], *, cpu: bool
+) -> Accelerator:
     """The accelerator of a training run, which logs to a tracker if one is named."""
     if name is None:
         return _quietly(cpu=cpu)
@@ -162,7 +190,9 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
             expected=f"one of {', '.join(sorted(LOGGER_TYPE_TO_CLASS))}",
             todo=near_names(name, list(LOGGER_TYPE_TO_CLASS)),
         )
-    if name in LoggerType.list() and name not in map(str, get_available_trackers()):  # others were registered, and are there
+    if name in LoggerType.list() and name not in map(
+        str, get_available_trackers()
+    ):  # others were registered, and are there
         raise ComponentError(
             f"the tracker '{name}' needs a package that is not installed",
             where="--tracker",
@@ -170,7 +200,10 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
             todo=f"pip install {name.replace('_', '-')}",
         )
     accelerator = _quietly(cpu=cpu, log_with=name, project_dir=folder)
-    accelerator.init_trackers(PROJECT, {key: value for key, value in config.items() if isinstance(value, int | float | str)})
+    accelerator.init_trackers(
+        PROJECT,
+        {key: value for key, value in config.items() if isinstance(value, int | float | str)},
+    )
     return accelerator
 
 
@@ -186,7 +219,9 @@ def draw_curve(values: Sequence[float]) -> str:
     if not finite:
         return ""
     size = -(-len(finite) // CURVE_WIDTH)
-    means = [sum(finite[i : i + size]) / len(finite[i : i + size]) for i in range(0, len(finite), size)]
+    means = [
+        sum(finite[i : i + size]) / len(finite[i : i + size]) for i in range(0, len(finite), size)
+    ]
     low, high = min(means), max(means)
     step = (high - low) / (len(BLOCKS) - 1) or 1.0
     return "".join(BLOCKS[round((mean - low) / step)] for mean in means)

@@ -9,7 +9,16 @@ from typing import cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, LabelIndex, Metric, MetricInput, MetricSpec, MetricValue, Options, Split
+from plant_cli.api import (
+    Choice,
+    LabelIndex,
+    Metric,
+    MetricInput,
+    MetricSpec,
+    MetricValue,
+    Options,
+    Split,
+)
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
@@ -24,8 +33,12 @@ from plant_cli.scoring.top_labels import TopLabels
 
 JUDGING_METRICS = ("map", "precision", "f1")
 VALIDATION_METRICS = ("MAP", "P@5", "micro-F1", "macro-F1")
-NETWORK_METRICS = {name: f"{name} of the network" for name in VALIDATION_METRICS}  # of the network alone, where scorers are beside it
-LABELS_JUDGED = 100  # labels of each document that are judged, and among which thresholds are looked for
+NETWORK_METRICS = {
+    name: f"{name} of the network" for name in VALIDATION_METRICS
+}  # of the network alone, where scorers are beside it
+LABELS_JUDGED = (
+    100  # labels of each document that are judged, and among which thresholds are looked for
+)
 OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
 TESTED_METRIC, RESAMPLES, LEVEL = "MAP", 1000, 0.95
 Family = tuple[MetricSpec, Options]
@@ -40,7 +53,9 @@ class Gain:
     high: float
 
     def __str__(self) -> str:
-        size = f"MAP {100 * self.difference:+.1f} points [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        size = (
+            f"MAP {100 * self.difference:+.1f} points [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        )
         return f"{size}, 95% interval over documents"
 
 
@@ -58,8 +73,21 @@ class Judge:
 
     excluded: Sequence[int] = ()
 
-    def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
-        self.split, self.index, self.train_documents, self.families, self.objective = split, labels, documents, families, objective
+    def __init__(
+        self,
+        split: Split,
+        labels: LabelIndex,
+        documents: int,
+        families: Sequence[Family],
+        objective: Objective,
+    ) -> None:
+        self.split, self.index, self.train_documents, self.families, self.objective = (
+            split,
+            labels,
+            documents,
+            families,
+            objective,
+        )
         self.gold = join_gold(split)
         self.labels = split.gold.shape[1]
         self.train_counts = pad_counts(labels.train_counts, self.gold)
@@ -70,21 +98,29 @@ class Judge:
     def conditions(self) -> str:
         """Which documents and labels its figures are of, for the notes of a table."""
         without = int((self.gold.sum(axis=1) == 0).sum())
-        documents = f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0"
+        documents = (
+            f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0"
+        )
         return f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention plant; figures have no interval"
 
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
         top = self.bar(top)
-        at_threshold: dict[str, dict[str, Metric]] = {objective: self._measure(top, objective) for objective in OBJECTIVES}
+        at_threshold: dict[str, dict[str, Metric]] = {
+            objective: self._measure(top, objective) for objective in OBJECTIVES
+        }
         best_for = {
-            name: at_threshold.get(name, at_threshold[self.objective]) for name in VALIDATION_METRICS
+            name: at_threshold.get(name, at_threshold[self.objective])
+            for name in VALIDATION_METRICS
         }  # each F1 at its own threshold
         return {name: compute_value(metrics[name]) for name, metrics in best_for.items()}
 
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""
-        measured = (self._measure(self.bar(scores), self.objective)[TESTED_METRIC] for scores in (top, other))
+        measured = (
+            self._measure(self.bar(scores), self.objective)[TESTED_METRIC]
+            for scores in (top, other)
+        )
         mine, others = (cast(MetricValue, value) for value in measured)
         difference = compute_value(mine) - compute_value(others)
         drawn = resample([mine, others], RESAMPLES, np.random.default_rng(FIXED_SEED))
@@ -108,17 +144,27 @@ class Judge:
         )
         return {v.name: v for spec, options in self.families for v in spec.compute(data, options)}
 
-    def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
+    def save_thresholds(
+        self, top: TopLabels, tune: str, session: Session, label_hash: str
+    ) -> float:
         """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and return the one for all.
 
         The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
         """
         top = self.bar(top)
-        threshold = tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective).value
+        threshold = tune_threshold(
+            top.labels, top.scores, self.gold, self.labels, self.objective
+        ).value
         value: float | list[float] = threshold
-        if tune == "per-label":  # the one for all where validation has no document of the label among those scored highest
-            value = tune_per_label(top.labels, top.scores, self.gold, self.labels, threshold).tolist()
+        if (
+            tune == "per-label"
+        ):  # the one for all where validation has no document of the label among those scored highest
+            value = tune_per_label(
+                top.labels, top.scores, self.gold, self.labels, threshold
+            ).tolist()
         write_thresholds(session.folder, value, tune, label_hash, split=self.split.name)
         if self.split.name == "validation":
-            write_predictions(session.folder / VALIDATION_FILE, top.labels, top.scores, self.split, self.index)
+            write_predictions(
+                session.folder / VALIDATION_FILE, top.labels, top.scores, self.split, self.index
+            )
         return threshold

@@ -24,7 +24,16 @@ from plant_cli.runs.session import Session, stopped
 from plant_cli.training import checkpointing
 from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
 from plant_cli.training.materials import cut_step, make_steps, micro_sizes, padding_share
-from plant_cli.training.optimiser import Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
+from plant_cli.training.optimiser import (
+    Rates,
+    cosine,
+    factors,
+    make_groups,
+    make_optimizer,
+    set_rates,
+    sparse_tables,
+    unfreeze,
+)
 from plant_cli.training.strategies import DataParallel, choose_strategy, refuse_configuration
 from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
 
@@ -46,9 +55,15 @@ class Plan:
     options: TrainingOptions  # batches, clipping, decay, checkpoints, tracker: what both stages ask for alike
     epochs: int
     rates: Rates
-    monitor: str  # key of the validation figures that decides which epoch is best (higher is better)
-    patience: int | None  # epochs without a gain before training stops; None: all epochs are trained
-    least_gain: float = 0.0  # how much better than at the last gain the value must be to count as one
+    monitor: (
+        str  # key of the validation figures that decides which epoch is best (higher is better)
+    )
+    patience: (
+        int | None
+    )  # epochs without a gain before training stops; None: all epochs are trained
+    least_gain: float = (
+        0.0  # how much better than at the last gain the value must be to count as one
+    )
     schedule: Schedule = EVERYTHING
     returns: bool = False  # whether epochs that stay below the start are undone, and later ones learn at `SLOWER` times the rates
     seed: int = 0
@@ -70,10 +85,14 @@ class TrainingResult:
     best_epoch: int  # 0-based; −1 is the start
     kept: Mapping[str, Any]  # the best epoch's row of the history
     epochs: int  # epochs trained
-    history: Sequence[dict[str, Any]]  # a row per epoch: its number (from 1; 0 is the start), loss and validation figures
+    history: Sequence[
+        dict[str, Any]
+    ]  # a row per epoch: its number (from 1; 0 is the start), loss and validation figures
     padding: float
     documents_per_second: float
-    epoch_seconds: Sequence[float]  # wall-clock time of each epoch since the start or the last resumption, without validation
+    epoch_seconds: Sequence[
+        float
+    ]  # wall-clock time of each epoch since the start or the last resumption, without validation
 
     @property
     def kept_epoch(self) -> str:
@@ -83,13 +102,25 @@ class TrainingResult:
 
 def leaves_losses(hardware: Hardware) -> bool:
     """Whether losses stay on the device for a while, because asking for them would keep it waiting."""
-    return hardware.device.type == "cuda" and hardware.processes.count == 1 and sharing_mode() == "whole"
+    return (
+        hardware.device.type == "cuda"
+        and hardware.processes.count == 1
+        and sharing_mode() == "whole"
+    )
 
 
 class TrainingLoop:
     """One training run of a network on the documents of a split."""
 
-    def __init__(self, session: Session, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        network: Network,
+        hardware: Hardware,
+        plan: Plan,
+        lengths: Rows,
+        roles: frozenset[str],
+    ) -> None:
         self.session = session
         self.network = network
         self.hardware = hardware
@@ -103,12 +134,19 @@ class TrainingLoop:
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         deepspeed = sharing_mode() == "deepspeed"
-        on_cpu = hardware.device.type == "cpu" and not deepspeed  # which accelerate does not know on processors
-        folder, settings = session.run_path / "tracking" / session.folder.name, {**plan.options.model_dump(), **asdict(plan)}
+        on_cpu = (
+            hardware.device.type == "cpu" and not deepspeed
+        )  # which accelerate does not know on processors
+        folder, settings = (
+            session.run_path / "tracking" / session.folder.name,
+            {**plan.options.model_dump(), **asdict(plan)},
+        )
         self.accelerator = open_tracker(plan.options.tracker, folder, settings, cpu=on_cpu)
         if deepspeed:
             refuse_configuration(self.accelerator.state.deepspeed_plugin.deepspeed_config)
-        self.optimizer = make_optimizer(self.groups, plan.options.weight_decay, sparse_tables(network))
+        self.optimizer = make_optimizer(
+            self.groups, plan.options.weight_decay, sparse_tables(network)
+        )
         self.position = TrainingState()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
@@ -119,7 +157,9 @@ class TrainingLoop:
         self.losses: list[float] = []
         self.room = plan.room or Room(plan.options.documents)
         self.defers = False  # whether losses stay on the device for a while; of `run`
-        self.unread: list[tuple[int, Rows, float, Tensor]] = []  # number, rows, weight and loss of steps whose losses are there
+        self.unread: list[
+            tuple[int, Rows, float, Tensor]
+        ] = []  # number, rows, weight and loss of steps whose losses are there
         self.read_at, self.skipped = 0.0, 0
 
     def run(
@@ -144,13 +184,26 @@ class TrainingLoop:
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
         self.strategy = choose_strategy(
-            self.network, self.hardware, self.groups, self.optimizer, plan.options.clip, self.accelerator, self.session.reporter
+            self.network,
+            self.hardware,
+            self.groups,
+            self.optimizer,
+            plan.options.clip,
+            self.accelerator,
+            self.session.reporter,
         )
         self.defers = leaves_losses(self.hardware)
-        self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
+        self.groups = [
+            replace(group, parameters=tuple(found))
+            for group, found in zip(self.groups, self.strategy.groups, strict=True)
+        ]
         patience = plan.epochs if plan.patience is None else plan.patience
         took = 0.0
-        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience and self._has_time(took):
+        while (
+            position.epoch < plan.epochs
+            and position.epoch - position.gain_epoch <= patience
+            and self._has_time(took)
+        ):
             began = time.monotonic()
             self._epoch(step)
             self._close_epoch(validate)
@@ -163,10 +216,14 @@ class TrainingLoop:
         checkpointing.load_state(self.network, self.best)
         return TrainingResult(
             best_epoch=position.best_epoch,
-            kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
+            kept=next(
+                (row for row in position.history if row["epoch"] == position.best_epoch + 1), {}
+            ),
             epochs=position.epoch,
             history=position.history,
-            padding=padding_share(self.lengths, [[rows for _, rows in self._cut(step)] for step in self._steps(0)]),
+            padding=padding_share(
+                self.lengths, [[rows for _, rows in self._cut(step)] for step in self._steps(0)]
+            ),
             documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
             epoch_seconds=self.seconds,
         )
@@ -174,10 +231,14 @@ class TrainingLoop:
     def _has_time(self, took: float) -> bool:
         """Whether an epoch that takes as long as the last one would end in time; the first one always begins."""
         deadline = self.session.deadline
-        late = deadline is not None and self.position.epoch > 0 and time.monotonic() + took > deadline
+        late = (
+            deadline is not None and self.position.epoch > 0 and time.monotonic() + took > deadline
+        )
         if not self.processes.any(late):
             return True
-        self.session.reporter.note(f"time is up after epoch {self.position.epoch}: the best epoch so far is kept")
+        self.session.reporter.note(
+            f"time is up after epoch {self.position.epoch}: the best epoch so far is kept"
+        )
         return False
 
     def _continue(self) -> None:
@@ -189,23 +250,41 @@ class TrainingLoop:
                 expected="a folder of the run",
                 todo="move that folder to the place of the link, or remove the link: training then starts at the beginning",
             )
-        found = checkpointing.load_checkpoint(folder, self.network, self.optimizer, self.session.reporter.warn)
+        found = checkpointing.load_checkpoint(
+            folder, self.network, self.optimizer, self.session.reporter.warn
+        )
         if found is None:
-            self.session.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
+            self.session.reporter.note(
+                "no whole checkpoint to resume from: training starts at the beginning"
+            )
             return
         self.position, self.best = found
         write_json_lines(self.session.folder / HISTORY, self.position.history)
-        self.session.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+        self.session.reporter.note(
+            f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps"
+        )
 
     def _save(self) -> None:
         self._read_losses()
         folder = self.session.folder / CHECKPOINTS_FOLDER if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
-        checkpointing.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
+        checkpointing.save_checkpoint(
+            folder,
+            weights,
+            self.strategy.state(keep=self.processes.first),
+            self.position,
+            self.best,
+        )
         self.saved = time.monotonic()
 
     def _steps(self, epoch: int) -> list[list[Rows]]:
-        return make_steps(self.lengths, self.plan.options.batch, self.room.documents, seed=self.plan.seed, epoch=epoch)
+        return make_steps(
+            self.lengths,
+            self.plan.options.batch,
+            self.room.documents,
+            seed=self.plan.seed,
+            epoch=epoch,
+        )
 
     def _cut(self, batch: list[Rows]) -> list[tuple[int, Rows]]:
         return cut_step(batch, self.lengths, self.room)
@@ -219,7 +298,9 @@ class TrainingLoop:
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
         self.read_at, self.skipped = 0.0, 0
-        with self.session.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
+        with self.session.reporter.progress(
+            f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents"
+        ) as task:
             for batch in steps[position.batch :]:
                 share = cosine(position.step, len(steps) * plan.epochs, plan.options.warmup)
                 set_rates(self.optimizer, groups, share * position.slowed, active)
@@ -272,7 +353,9 @@ class TrainingLoop:
         """Count the losses that are still on a card, which is waited for only here; steps that bf16 spoiled have changed nothing."""
         unread, self.unread = self.unread, []
         number, share = SKIPPED_STEPS
-        allowed = max(number, share * self.position.batch) if self.hardware.dtype == torch.bfloat16 else 0
+        allowed = (
+            max(number, share * self.position.batch) if self.hardware.dtype == torch.bfloat16 else 0
+        )
         losses = torch.stack([lost for *_, lost in unread]).tolist() if unread else []
         for (step, rows, total, _), lost in zip(unread, losses, strict=True):
             if math.isfinite(lost):
@@ -294,7 +377,9 @@ class TrainingLoop:
             self.optimizer.zero_grad(set_to_none=True)
             tokens = max(len(rows) * int(self.lengths[rows].max()) for _, rows, _ in passes) // 2
             self.room = replace(self.room, tokens=tokens)
-            self.session.reporter.warn(f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; nothing is lost")
+            self.session.reporter.warn(
+                f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; nothing is lost"
+            )
             return None
 
     def _accumulate(
@@ -304,10 +389,19 @@ class TrainingLoop:
         plan, position = self.plan, self.position
         total, wrong = 0.0, np.concatenate(batch)
         lost: float | Tensor = 0.0
-        seeds = max(SEEDS, len(micro_sizes(plan.options.batch, plan.options.documents if self.room.tokens is None else 1)))
+        seeds = max(
+            SEEDS,
+            len(
+                micro_sizes(
+                    plan.options.batch, plan.options.documents if self.room.tokens is None else 1
+                )
+            ),
+        )
         for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * seeds + number
-            torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
+            torch.manual_seed(
+                seed
+            )  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = self.strategy.compute(step, rows, epoch=position.epoch, seed=seed)
             weight *= part
             if weight == 0 and not self.strategy.lockstep:
@@ -329,7 +423,10 @@ class TrainingLoop:
 
     def _add_up(self, total: float, lost: float) -> tuple[float, float]:
         """Weight and loss of a step over all processes; and whether to stop or to save after it."""
-        due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.options.checkpoint_minutes
+        due = (
+            self.processes.first
+            and time.monotonic() - self.saved > 60 * self.plan.options.checkpoint_minutes
+        )
         sums = torch.tensor([total, lost, self.session.should_stop(), due], dtype=torch.float64)
         self.processes.add([sums])
         total, lost, stopping, saving = sums.tolist()
@@ -341,7 +438,9 @@ class TrainingLoop:
         with torch.no_grad(), self.strategy.gathered():
             self.network.eval()
             figures = validate()
-        self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
+        self._judge(
+            figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9)
+        )
         if self.plan.returns and position.best_epoch < 0:
             with self.strategy.gathered():
                 checkpointing.load_state(self.network, self.best)
@@ -360,11 +459,16 @@ class TrainingLoop:
         position.history.append({"epoch": epoch + 1, "loss": loss, **figures})
         write_json_lines(self.session.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}
-        self.session.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
+        self.session.reporter.note(
+            f"epoch {epoch + 1}: "
+            + ", ".join(f"{name} {number:.4f}" for name, number in shown.items())
+        )
         self.accelerator.log(figures, step=position.step)
         if self.plan.options.curves:
             values = [row[self.plan.monitor] for row in position.history]
-            self.session.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
+            self.session.reporter.note(
+                f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}"
+            )
         value = figures[self.plan.monitor]
         if position.gain is None or value > position.gain + self.plan.least_gain:
             position.gain, position.gain_epoch = value, epoch

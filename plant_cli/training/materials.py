@@ -40,12 +40,34 @@ from plant_cli.data.files import hash_strings
 from plant_cli.data.training_part import TrainingPart
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import join_documents, number_words
-from plant_cli.network.assembly import EarlierNetwork, Network, assemble, read_model_description, require_words, restore_network
+from plant_cli.network.assembly import (
+    EarlierNetwork,
+    Network,
+    assemble,
+    read_model_description,
+    require_words,
+    restore_network,
+)
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
-from plant_cli.network.hardware import Hardware, choose_hardware, free_memory, free_unused, peak_allocated
-from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, count_fitting, find_token_words, lengths, warn_of_cut
+from plant_cli.network.hardware import (
+    Hardware,
+    choose_hardware,
+    free_memory,
+    free_unused,
+    peak_allocated,
+)
+from plant_cli.network.reading import (
+    HiddenReader,
+    LiveReader,
+    Room,
+    Rows,
+    count_fitting,
+    find_token_words,
+    lengths,
+    warn_of_cut,
+)
 from plant_cli.network.reading_checks import warn_of_languages
 from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import WordStatistics
@@ -54,7 +76,12 @@ from plant_cli.training.scorers_alone import StageInputs
 from plant_cli.training.training_options import TrainingOptions
 
 
-def build_loss(spec: LossSpec, options: Options, stage: Literal["rank", "label"], known: Iterable[LossSpec] = ()) -> Any:
+def build_loss(
+    spec: LossSpec,
+    options: Options,
+    stage: Literal["rank", "label"],
+    known: Iterable[LossSpec] = (),
+) -> Any:
     """A loss of stage 1 (`RankLoss`) or of stage 2 (`LabelLoss`); a message about one of the other stage names those that are `known`."""
     if spec.stage != stage:
         number = {"rank": 1, "label": 2}
@@ -78,13 +105,26 @@ class CheckedLoss:
 
     def __call__(self, scores: Tensor, truth: Tensor, further: Tensor | None = None) -> Tensor:
         """The loss of scores; `further` are the offsets of a `RankLoss`, and of a `LabelLoss` the pairs that count."""
-        return self._ask("loss", self.loss, promises.LOSS_VALUE, scores, truth, *([] if further is None else [further]))
+        return self._ask(
+            "loss",
+            self.loss,
+            promises.LOSS_VALUE,
+            scores,
+            truth,
+            *([] if further is None else [further]),
+        )
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def select(
+        self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """See `LabelLoss.select`."""
-        return self._ask("select", self.loss.select, promises.CHOSEN_PAIRS, logits, targets, generator)
+        return self._ask(
+            "select", self.loss.select, promises.CHOSEN_PAIRS, logits, targets, generator
+        )
 
-    def _ask(self, what: str, function: Callable[..., Tensor], promise: Promise, *given: Any) -> Tensor:
+    def _ask(
+        self, what: str, function: Callable[..., Tensor], promise: Promise, *given: Any
+    ) -> Tensor:
         """What a function gives; `PluginError` if it is something else than promised, or if the function writes into its tensors."""
         tensors = [one for one in given if isinstance(one, Tensor)]
         before = [one._version for one in tensors]
@@ -111,7 +151,9 @@ def micro_sizes(batch: int, micro_batch: int) -> list[int]:
     return [size + (number < larger) for number in range(count)]
 
 
-def make_steps(lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch: int) -> list[list[Rows]]:
+def make_steps(
+    lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch: int
+) -> list[list[Rows]]:
     """The micro-batches of each optimiser step of an epoch. Every step has `batch` documents, but the last one what is left over.
 
     Rows are shuffled; within a bucket of `BUCKET` micro-batches they are sorted by length, so that little is padding. Where `batch` is a
@@ -120,13 +162,20 @@ def make_steps(lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch:
     sizes = micro_sizes(batch, micro_batch)
     count, larger = len(sizes), batch % len(sizes)
     draw = np.random.default_rng([seed, epoch])
-    found = _cut(draw.permutation(len(lengths)), lengths, np.resize(sizes, count * -(-len(lengths) // batch)))
+    found = _cut(
+        draw.permutation(len(lengths)), lengths, np.resize(sizes, count * -(-len(lengths) // batch))
+    )
     order = draw.permutation(len(found))
     if batch % micro_batch:
         order = np.append(order[order != len(found) - 1], len(found) - 1)
-    large, small = ([found[i] for i in order if (i % count < larger) == is_large] for is_large in (True, False))
+    large, small = (
+        [found[i] for i in order if (i % count < larger) == is_large] for is_large in (True, False)
+    )
     return [
-        [*large[step * larger : (step + 1) * larger], *small[step * (count - larger) : (step + 1) * (count - larger)]]
+        [
+            *large[step * larger : (step + 1) * larger],
+            *small[step * (count - larger) : (step + 1) * (count - larger)],
+        ]
         for step in range(-(-len(found) // count))
     ]
 
@@ -166,7 +215,11 @@ HELD = 3
 
 
 def find_room(
-    run: Callable[[Rows], object], sizes: Rows, options: TrainingOptions, hardware: Hardware, trained: Iterable[Tensor] = ()
+    run: Callable[[Rows], object],
+    sizes: Rows,
+    options: TrainingOptions,
+    hardware: Hardware,
+    trained: Iterable[Tensor] = (),
 ) -> Room:
     """What is in memory at once, from what `run` takes for one and two documents of the greatest size [N]; see `plan`.
 
@@ -179,13 +232,22 @@ def find_room(
     held = HELD * sum(tensor.numel() * tensor.element_size() for tensor in trained)
     free = free_memory(device) - held
     # taken from the card, so that what is tried finds as much as training will
-    reserved = torch.empty(held if device.type == "cuda" and free > 0 else 0, dtype=torch.uint8, device=device)
+    reserved = torch.empty(
+        held if device.type == "cuda" and free > 0 else 0, dtype=torch.uint8, device=device
+    )
     longest = int(sizes.argmax())
     one = _try_documents(run, [longest], device)
     if one is None or one > free:
         shorter = [np.flatnonzero(sizes <= sizes[longest] // share) for share in (2, 4, 8, 16)]
         tried = (int(rows[sizes[rows].argmax()]) for rows in shorter if len(rows))
-        fitting = next((int(sizes[row]) for row in tried if (_try_documents(run, [row], device) or math.inf) <= free), None)
+        fitting = next(
+            (
+                int(sizes[row])
+                for row in tried
+                if (_try_documents(run, [row], device) or math.inf) <= free
+            ),
+            None,
+        )
         raise ResourceError(
             "there is too little memory for one document",
             where=f"{device}: {max(0, free) / 1e9:.1f} GB are free beside the network; the longest document has {sizes[longest]:,} tokens",
@@ -196,14 +258,18 @@ def find_room(
             + ", or --set model.backbone.quantization=nf4; `plant plan` says what each stage takes",
         )
     two = _try_documents(run, [longest] * 2, device) or free
-    each = two - one if two > one else free  # less for two: their activations are computed again, which takes longer than a second pass
+    each = (
+        two - one if two > one else free
+    )  # less for two: their activations are computed again, which takes longer than a second pass
     more = max(0, int((SAFE * free - one) // max(1, each)))
     del reserved
     free_unused(device)
     return Room(options.batch, (1 + more) * round_up(int(sizes[longest]), TOKEN_MULTIPLE))
 
 
-def _try_documents(run: Callable[[Rows], object], rows: Sequence[int], device: torch.device) -> int | None:
+def _try_documents(
+    run: Callable[[Rows], object], rows: Sequence[int], device: torch.device
+) -> int | None:
     """Bytes that some documents take at most; None if memory runs out."""
     try:
         return peak_allocated(partial(run, np.array(rows)), device)
@@ -215,7 +281,11 @@ def _try_documents(run: Callable[[Rows], object], rows: Sequence[int], device: t
 
 def padding_share(lengths: Rows, steps: list[list[Rows]]) -> float:
     """Share of positions that are padding, up to whole multiples of `TOKEN_MULTIPLE`."""
-    padded = sum(len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE) for step in steps for rows in step)
+    padded = sum(
+        len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE)
+        for step in steps
+        for rows in step
+    )
     return 1.0 - float(lengths.sum()) / padded if padded else 0.0
 
 
@@ -230,16 +300,27 @@ class Inputs(StageInputs):
     """What stage 1 and stage 2 work from: what scorers are fitted from, and a network."""
 
     design: Design  # the network's components
-    statistics: WordStatistics | None = None  # relevance of words for labels, with counts; None if the run has none
-    planted: Path | None = None  # folder of the stage 1 that stage 2 starts from; None for a random start
-    earlier: EarlierNetwork | None = None  # of the corpus before it grew, from whose weights stage 2 goes on
+    statistics: WordStatistics | None = (
+        None  # relevance of words for labels, with counts; None if the run has none
+    )
+    planted: Path | None = (
+        None  # folder of the stage 1 that stage 2 starts from; None for a random start
+    )
+    earlier: EarlierNetwork | None = (
+        None  # of the corpus before it grew, from whose weights stage 2 goes on
+    )
     losses: Sequence[LossSpec] = ()  # all that are installed, which a message names
 
     @classmethod
     def of(cls, context: StageContext, **given: Any) -> Inputs:
         """Those of a stage, `given` the others; a warning if the backbone was not trained on the languages of train."""
-        corpus, design = context.corpus(), find_design(context.model, context.component).start_from(context.input)
-        warn_of_languages(design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+        corpus, design = (
+            context.corpus(),
+            find_design(context.model, context.component).start_from(context.input),
+        )
+        warn_of_languages(
+            design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter
+        )
         return cls(
             corpus=corpus,
             design=design,
@@ -277,9 +358,14 @@ class Setup:
 
     def count_usual(self, room: Room, options: TrainingOptions) -> int:
         """Documents of median length in a micro-batch."""
-        return min(micro_sizes(options.batch, room.documents)[0], count_fitting(room, int(np.median(self.lengths))))
+        return min(
+            micro_sizes(options.batch, room.documents)[0],
+            count_fitting(room, int(np.median(self.lengths))),
+        )
 
-    def find_room(self, step: Callable[..., tuple[Tensor, float]], options: TrainingOptions) -> Room:
+    def find_room(
+        self, step: Callable[..., tuple[Tensor, float]], options: TrainingOptions
+    ) -> Room:
         """What is in memory at once while a step of training computes; see `find_room`."""
 
         def run(rows: Rows) -> None:
@@ -293,22 +379,43 @@ class Setup:
                 self.network.zero_grad(set_to_none=True)
 
         self.network.train()
-        return find_room(run, self.lengths, options, self.hardware, (p for p in self.network.parameters() if p.requires_grad))
+        return find_room(
+            run,
+            self.lengths,
+            options,
+            self.hardware,
+            (p for p in self.network.parameters() if p.requires_grad),
+        )
 
     def summarise_cuts(self) -> dict[str, dict[str, Any]]:
         """What of each split was not read, for the stage's record."""
         materials = {"train": self.train, "validation": self.validation}
-        return cut_summary({name: measure_cut(found.reader.tokens, found.split.evidence) for name, found in materials.items()})
+        return cut_summary(
+            {
+                name: measure_cut(found.reader.tokens, found.split.evidence)
+                for name, found in materials.items()
+            }
+        )
 
 
-def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False) -> Setup:
+def set_up(
+    given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False
+) -> Setup:
     """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached."""
     corpus = given.corpus
     hardware = choose_hardware(given.machine)
-    if hardware.device.type == "cuda" and hardware.dtype == torch.float32 and given.machine.precision != "fp32":
-        given.session.reporter.warn("this graphics card has no bf16: all is computed in fp32, which takes longer and more memory")
+    if (
+        hardware.device.type == "cuda"
+        and hardware.dtype == torch.float32
+        and given.machine.precision != "fp32"
+    ):
+        given.session.reporter.warn(
+            "this graphics card has no bf16: all is computed in fp32, which takes longer and more memory"
+        )
     relevance = given.statistics.table.matrix if given.statistics else None
-    network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance).to(hardware.device)
+    network = assemble(
+        given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance
+    ).to(hardware.device)
     if network.needs_words and given.statistics is not None:
         network.word_hash = hash_strings(given.statistics.table.words)
     elif network.needs_words:
@@ -317,7 +424,9 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
         )
     if isinstance(network.backbone, TracedBackbone):
         how = getattr(network.backbone, "number_format", "")
-        given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}{how}")
+        given.session.reporter.note(
+            f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}{how}"
+        )
     if given.planted is not None:
         restore_network(network, given.planted)
     if given.earlier is not None:
@@ -325,35 +434,58 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     if freeze_backbone:
         network.freeze_backbone()
     cache = StateCache(
-        session=given.session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=FORWARD_ALONE * options.documents
+        session=given.session,
+        data_hash=corpus.data_hash,
+        limit=options.cache_limit,
+        batch=FORWARD_ALONE * options.documents,
     )
     (train, words), (validation, validation_words) = (
-        (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
+        (
+            corpus.split(name),
+            given.words(name) if given.statistics is not None or network.needs_words else None,
+        )
+        for name in SPLITS[:2]
     )
     stays = given.earlier is not None and given.earlier.stays  # no title is trained on
-    bare = 0 in corpus.labels.train_counts and not isinstance(corpus, TrainingPart) and not stays  # a part has no documents of some label
+    bare = (
+        0 in corpus.labels.train_counts and not isinstance(corpus, TrainingPart) and not stays
+    )  # a part has no documents of some label
     if titles or bare:
         documents = len(train)
         train = add_titles(train, corpus.labels, given.session.reporter, every=titles)
         if words is not None:
-            words = join_documents([words, number_words(map(corpus.analyser.spell, train.texts[documents:]))])
+            words = join_documents(
+                [words, number_words(map(corpus.analyser.spell, train.texts[documents:]))]
+            )
     name = "train with titles" if titles else "train with new titles" if bare else "train"
     return Setup(
         network=network,
         hardware=hardware,
         train=_open(name, train, words, given, network, hardware, cache, options),
-        validation=_open("validation", validation, validation_words, given, network, hardware, cache, options),
+        validation=_open(
+            "validation", validation, validation_words, given, network, hardware, cache, options
+        ),
     )
 
 
-def add_titles(split: Split, labels: LabelIndex, reporter: Reporter, *, every: bool = True) -> Split:
+def add_titles(
+    split: Split, labels: LabelIndex, reporter: Reporter, *, every: bool = True
+) -> Split:
     """A split with the title of each label, or of each without a training document, as a further document, which has that label alone."""
-    titled = [label for label, title in enumerate(labels.titles) if title and (every or not labels.train_counts[label])]
+    titled = [
+        label
+        for label, title in enumerate(labels.titles)
+        if title and (every or not labels.train_counts[label])
+    ]
     if not titled:
-        reporter.warn("no label has a title: --title-documents changes nothing (give titles with --titles FILE)")
+        reporter.warn(
+            "no label has a title: --title-documents changes nothing (give titles with --titles FILE)"
+        )
         return split
     ones = np.ones(len(titled), dtype=split.gold.dtype)
-    gold = csr_array((ones, (np.arange(len(titled)), titled)), shape=(len(titled), split.gold.shape[1]))
+    gold = csr_array(
+        (ones, (np.arange(len(titled)), titled)), shape=(len(titled), split.gold.shape[1])
+    )
     none = csr_array((len(titled), split.unseen.shape[1]), dtype=split.unseen.dtype)
     return replace(
         split,
@@ -366,10 +498,20 @@ def add_titles(split: Split, labels: LabelIndex, reporter: Reporter, *, every: b
 
 def require_same_network(folder: Path, given: Inputs) -> None:
     """Refuse a planted network with another backbone, decoder or words than those of stage 2; weights are not read."""
-    planted, wanted = find_design(read_model_description(folder).section, given.component), given.design
+    planted, wanted = (
+        find_design(read_model_description(folder).section, given.component),
+        given.design,
+    )
     free = wanted.decoder[0].stage2_options
-    settled = {kind: [_settle(getattr(design, kind), free) for design in (planted, wanted)] for kind in ("backbone", "decoder")}
-    different = [f"{kind}: {_tell_difference(folder, *pair)}" for kind, pair in settled.items() if pair[0] != pair[1]]
+    settled = {
+        kind: [_settle(getattr(design, kind), free) for design in (planted, wanted)]
+        for kind in ("backbone", "decoder")
+    }
+    different = [
+        f"{kind}: {_tell_difference(folder, *pair)}"
+        for kind, pair in settled.items()
+        if pair[0] != pair[1]
+    ]
     if different:
         raise ArtefactError(
             "the attention was planted in another network than the one to be fine-tuned",
@@ -387,12 +529,17 @@ def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec,
     return spec, options.model_dump(exclude=set(free) if isinstance(spec, DecoderSpec) else None)
 
 
-def _tell_difference(folder: Path, planted: tuple[Spec, dict[str, Any]], wanted: tuple[Spec, dict[str, Any]]) -> str:
+def _tell_difference(
+    folder: Path, planted: tuple[Spec, dict[str, Any]], wanted: tuple[Spec, dict[str, Any]]
+) -> str:
     """The two names, or what differs in the options of one component."""
     if planted[0] != wanted[0]:
         return f"{folder} has {planted[0].name}, this stage {wanted[0].name}"
     names = [name for name, value in wanted[1].items() if planted[1].get(name) != value]
-    sides = [", ".join(f"{name}={options.get(name)!r}" for name in names) for options in (planted[1], wanted[1])]
+    sides = [
+        ", ".join(f"{name}={options.get(name)!r}" for name in names)
+        for options in (planted[1], wanted[1])
+    ]
     return f"{folder} has {sides[0]}, this stage {sides[1]}"
 
 
@@ -413,7 +560,11 @@ def _open(
         vocabulary = () if given.statistics is None else given.statistics.table.words
         of_tokens = find_token_words(split.texts, words, tokens, vocabulary, given.corpus.analyser)
     live = LiveReader(network, tokens, hardware, of_tokens)
-    if network.backbone_is_frozen and len(split) and options.fills_memory(hardware.device.type, hardware.processes.count):
+    if (
+        network.backbone_is_frozen
+        and len(split)
+        and options.fills_memory(hardware.device.type, hardware.processes.count)
+    ):
         network.eval()
         with torch.no_grad():
             room = find_room(live.read, lengths(tokens), options, hardware)

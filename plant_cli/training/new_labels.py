@@ -81,16 +81,22 @@ def plant_new_labels(
     if learned.any():
         titles = title_queries(network.backbone, labels)
         titles -= titles[learned].mean(0)
-        guessed = titles @ _divide(titles[learned].T @ titles[learned], titles[learned].T @ away[learned], TITLE_STRENGTH)
+        guessed = titles @ _divide(
+            titles[learned].T @ titles[learned], titles[learned].T @ away[learned], TITLE_STRENGTH
+        )
     away = (counts * away + worth * guessed) / (counts + worth).clamp_min(1)
     chosen = new.cpu()
     weights = _divide(torch.cov(states.T), away[chosen].T, DISCRIMINANT_STRENGTH).T
-    unit = weights / weights.square().sum(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)  # the logit rises by 1 along it
+    unit = weights / weights.square().sum(1, keepdim=True).clamp_min(
+        torch.finfo(torch.float32).tiny
+    )  # the logit rises by 1 along it
     background = mean - (level + SCALE / 2) * unit  # where it is −SCALE / 2
     places = torch.zeros(len(labels), dtype=torch.int64)  # any row will do for known labels
     places[chosen] = torch.arange(len(chosen))
     prototypes = (background + SCALE * unit)[places]
-    decoder.plant_tables(prototypes.to(hardware.device), background[places].to(hardware.device), SCALE)
+    decoder.plant_tables(
+        prototypes.to(hardware.device), background[places].to(hardware.device), SCALE
+    )
     earlier.carry_over(network)
 
 
@@ -106,13 +112,20 @@ def _gather(
     session: Session,
 ) -> tuple[Tensor, float]:
     """What the attention of a label gathers from some documents [n, V], on the processor, and the mean logit of others in them."""
-    states, total = torch.zeros(len(read), decoder.gathered_size, device=hardware.device), torch.zeros(1, device=hardware.device)
+    states, total = (
+        torch.zeros(len(read), decoder.gathered_size, device=hardware.device),
+        torch.zeros(1, device=hardware.device),
+    )
     with session.reporter.progress("new labels", len(read), "documents") as task:
-        batches = hardware.processes.share(sorted_batches(lengths(train.reader.tokens)[read], batch))
+        batches = hardware.processes.share(
+            sorted_batches(lengths(train.reader.tokens)[read], batch)
+        )
         for rows in takewhile(lambda _: not session.should_stop(), batches):
             reading = train.reader.read(read[rows])
             with hardware.autocast():
-                states[torch.from_numpy(rows).to(states.device)] = decoder.gather(reading, label)[:, 0].float()
+                states[torch.from_numpy(rows).to(states.device)] = decoder.gather(reading, label)[
+                    :, 0
+                ].float()
                 total += score_labels(network.decoder, reading, known).mean(1).sum()
             task.advance(len(rows) * hardware.processes.count)
     hardware.processes.add([states, total])

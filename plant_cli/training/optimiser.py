@@ -48,7 +48,11 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
             expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
             todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
         )
-    sparse = (network.labels >= SPARSE_FROM and can and selects and not shared) if wanted is None else wanted
+    sparse = (
+        (network.labels >= SPARSE_FROM and can and selects and not shared)
+        if wanted is None
+        else wanted
+    )
     if isinstance(decoder, SparseDecoder):
         decoder.sparse = sparse
     return sparse
@@ -56,7 +60,11 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
 
 def sparse_tables(network: Network) -> Sequence[nn.Parameter]:
     """The label tables that are trained row by row."""
-    return network.decoder.label_tables() if isinstance(network.decoder, SparseDecoder) and network.decoder.sparse else ()
+    return (
+        network.decoder.label_tables()
+        if isinstance(network.decoder, SparseDecoder) and network.decoder.sparse
+        else ()
+    )
 
 
 def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
@@ -81,9 +89,17 @@ class RowAdamW(torch.optim.AdamW):
 
     found_inf: Tensor | None = None
 
-    def __init__(self, entries: Iterable[dict[str, Any]], tables: Iterable[nn.Parameter] = (), *, weight_decay: float) -> None:
+    def __init__(
+        self,
+        entries: Iterable[dict[str, Any]],
+        tables: Iterable[nn.Parameter] = (),
+        *,
+        weight_decay: float,
+    ) -> None:
         self.tables = frozenset(id(table) for table in tables)
-        super().__init__(entries, weight_decay=weight_decay, fused=True)  # one pass over each tensor
+        super().__init__(
+            entries, weight_decay=weight_decay, fused=True
+        )  # one pass over each tensor
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -91,8 +107,15 @@ class RowAdamW(torch.optim.AdamW):
         groups = self.param_groups
         self.param_groups = [group for group in groups if group["lr"]]
         try:
-            touched = [(p, g) for g in self.param_groups for p in g["params"] if id(p) in self.tables and p.grad is not None]
-            counts = not touched or self.found_inf is None or not self.found_inf  # only here a device is asked
+            touched = [
+                (p, g)
+                for g in self.param_groups
+                for p in g["params"]
+                if id(p) in self.tables and p.grad is not None
+            ]
+            counts = (
+                not touched or self.found_inf is None or not self.found_inf
+            )  # only here a device is asked
             for table, group in touched:
                 if counts:
                     self._update(table, group)
@@ -105,7 +128,12 @@ class RowAdamW(torch.optim.AdamW):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state; where it has one count of steps for a whole table, each of its rows has had as many."""
         super().load_state_dict(state_dict)
-        for table in [p for group in self.param_groups for p in group["params"] if id(p) in self.tables and p in self.state]:
+        for table in [
+            p
+            for group in self.param_groups
+            for p in group["params"]
+            if id(p) in self.tables and p in self.state
+        ]:
             steps = self.state[table]["step"]
             self.state[table]["step"] = steps.expand(len(table)).to(table.device, copy=True)
 
@@ -121,7 +149,9 @@ class RowAdamW(torch.optim.AdamW):
             _update_rows(table, rows[block], gradient[block], state, group)
 
 
-def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+def _update_rows(
+    table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str, Tensor], group: dict[str, Any]
+) -> None:
     """AdamW (Loshchilov and Hutter 2019, algorithm 2) on some rows, each with its own number of steps."""
     first, second = group["betas"]
     count = state["step"][rows] + 1
@@ -133,7 +163,9 @@ def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str,
     root = (1 - second**exact).sqrt_().to(table.dtype)
     length = (group["lr"] / (1 - first**exact)).to(table.dtype)
     kept = table[rows].mul_(1 - group["lr"] * group["weight_decay"])
-    table.index_copy_(0, rows, kept.sub_(mean.mul_(length).div_(square.sqrt_().div_(root).add_(group["eps"]))))
+    table.index_copy_(
+        0, rows, kept.sub_(mean.mul_(length).div_(square.sqrt_().div_(root).add_(group["eps"])))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,14 +193,20 @@ def make_groups(network: Network, rates: Rates) -> list[Group]:
     """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
     roles = network.decoder.parameter_roles()
     rate_of = {"attention": rates.attention, "boost": rates.boost}
-    groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
+    groups = [
+        Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found))
+        for role, found in roles.items()
+        if found
+    ]
     for depth, found in enumerate(reversed(network.backbone.layer_groups())):
         rate = rates.backbone * layer_share(depth, rates.layers)
         groups.append(Group(role="backbone", rate=rate, parameters=tuple(found), depth=depth))
     return groups
 
 
-def make_optimizer(groups: Sequence[Group], weight_decay: float, tables: Sequence[nn.Parameter] = ()) -> RowAdamW:
+def make_optimizer(
+    groups: Sequence[Group], weight_decay: float, tables: Sequence[nn.Parameter] = ()
+) -> RowAdamW:
     """AdamW with one entry a group, in the same order; `tables` are trained row by row."""
     entries = [{"params": list(group.parameters), "lr": group.rate} for group in groups]
     return RowAdamW(entries, tables, weight_decay=weight_decay)
@@ -192,7 +230,10 @@ def factors(groups: Sequence[Group], epoch: int, schedule: Schedule) -> list[flo
     """The factor of every group in an epoch."""
     if not schedule.gradual:
         return [1.0] * len(groups)
-    return [gradual(group, epoch // schedule.epochs, attention_factor=schedule.attention_factor) for group in groups]
+    return [
+        gradual(group, epoch // schedule.epochs, attention_factor=schedule.attention_factor)
+        for group in groups
+    ]
 
 
 def cosine(step: int, steps: int, warmup_share: float) -> float:
@@ -203,7 +244,9 @@ def cosine(step: int, steps: int, warmup_share: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
 
 
-def set_rates(optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: float, active: Sequence[float]) -> None:
+def set_rates(
+    optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: float, active: Sequence[float]
+) -> None:
     """Set every group's rate for the next step."""
     for entry, group, factor in zip(optimizer.param_groups, groups, active, strict=True):
         entry["lr"] = group.rate * share * factor

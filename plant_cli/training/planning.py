@@ -61,12 +61,16 @@ from plant_cli.training.throughput import count_operations, time_fastest
 from plant_cli.training.training_options import EVERYTHING, Schedule
 
 DOCUMENTS_SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
-TRIED_ON_PROCESSORS = 1_000_000_000  # parameters of the largest network whose step is measured on a processor
+TRIED_ON_PROCESSORS = (
+    1_000_000_000  # parameters of the largest network whose step is measured on a processor
+)
 MOMENTS_PER_NUMBER = 2  # numbers that AdamW keeps for each that is trained
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
 GB = 1e9
 MEASURE = "train it for one epoch and see `peak_memory_gb` in stage.json"
-Source = Literal["trained", "frozen", "cached", "reading"]  # of hidden states; reading: the frozen backbone alone, to fill the cache
+Source = Literal[
+    "trained", "frozen", "cached", "reading"
+]  # of hidden states; reading: the frozen backbone alone, to fill the cache
 Measured = TypeVar("Measured")
 
 
@@ -77,18 +81,26 @@ class Job:
     model: ModelSection
     start: Path | None = None  # folder that its backbone starts from, see `Design`
     machine: MachineSection
-    kind: Literal["rank", "label", "score"]  # ranks words (stage 1), assigns labels (stage 2), or scores without training
+    kind: Literal[
+        "rank", "label", "score"
+    ]  # ranks words (stage 1), assigns labels (stage 2), or scores without training
     documents: int  # that an epoch trains on, or that are scored
-    split: str = "train"  # of these documents: stages that read the same split share its cached states
+    split: str = (
+        "train"  # of these documents: stages that read the same split share its cached states
+    )
     read: int = 0  # documents whose hidden states are cached: those of train and validation, or those that are scored
     roles: frozenset[str] = frozenset()  # parts of the network that are trained
     epochs: int = 1  # at most
-    drawn_epochs: int | None = None  # the same for a decoder whose queries cannot start from a regression (None: as many)
+    drawn_epochs: int | None = (
+        None  # the same for a decoder whose queries cannot start from a regression (None: as many)
+    )
     batch: int  # documents of one optimiser step
     micro_batch: int  # documents in memory at once, at most
     fills: bool = False  # whether it takes fewer where these do not fit
     labels: int = 0  # labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all)
-    candidates: int = 0  # labels of a document that are scored where a shortlist proposes them (0: all)
+    candidates: int = (
+        0  # labels of a document that are scored where a shortlist proposes them (0: all)
+    )
     schedule: Schedule = EVERYTHING  # of unfreezing
     cache_limit: float = 0.0  # 10⁹ bytes of disk for the hidden states of one split
     every_score: bool = False  # whether the scores of all labels are kept
@@ -102,7 +114,9 @@ class Job:
         """Unfreeze what is trained in the last epoch; gives the parameters trained in any epoch, and those trained in the last."""
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
         network.requires_grad_(False)
-        unfreeze(groups, factors(groups, self.epochs - 1, replace(self.schedule, attention_factor=1.0)))
+        unfreeze(
+            groups, factors(groups, self.epochs - 1, replace(self.schedule, attention_factor=1.0))
+        )
         ever = [parameter for group in groups for parameter in group.parameters]
         return ever, [parameter for parameter in ever if parameter.requires_grad]
 
@@ -110,13 +124,21 @@ class Job:
         """A number whose forward and backward pass costs what the stage's loss costs; the loss itself adds next to nothing."""
         chosen = min(self.labels or network.labels, network.labels)
         if self.kind == "rank":
-            return network.decoder.rank(reading, torch.arange(chosen, device=reading.hidden.device)).exp().sum()
+            return (
+                network.decoder.rank(reading, torch.arange(chosen, device=reading.hidden.device))
+                .exp()
+                .sum()
+            )
         if not (self.candidates and isinstance(network.decoder, PairDecoder)):
             logits: Tensor = network.decoder(reading).float()
             return logits.topk(chosen, dim=1).values.sum()
         draw = torch.Generator(device=reading.hidden.device).manual_seed(0)
-        noise = torch.rand((len(reading.mask), network.labels), generator=draw, device=reading.hidden.device)
-        if self.candidates > self.labels:  # all are scored, and those that the loss looks at once more with a gradient
+        noise = torch.rand(
+            (len(reading.mask), network.labels), generator=draw, device=reading.hidden.device
+        )
+        if (
+            self.candidates > self.labels
+        ):  # all are scored, and those that the loss looks at once more with a gradient
             with torch.no_grad():
                 score_pairs(network.decoder, reading, _largest(noise, self.candidates))
         pairs = _largest(noise, min(self.labels, self.candidates))
@@ -125,7 +147,9 @@ class Job:
 
 def _largest(noise: Tensor, count: int) -> Tensor:
     """The `count` largest of each row, as bool [B, L]."""
-    return torch.zeros_like(noise, dtype=torch.bool).scatter(1, noise.topk(min(count, noise.shape[1]), dim=1).indices, True)
+    return torch.zeros_like(noise, dtype=torch.bool).scatter(
+        1, noise.topk(min(count, noise.shape[1]), dim=1).indices, True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,9 +184,13 @@ def size_of(parameters: Iterable[nn.Parameter]) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
 
 
-def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> tuple[Network, tuple[Part, ...], int]:
+def outline(
+    find: ComponentLookup, job: Job, labels: LabelIndex
+) -> tuple[Network, tuple[Part, ...], int]:
     """A job's network on torch's meta device, its parts, and the bytes of its largest weight of 4 or 8 bits as it computes."""
-    design = replace(find_design(job.model.model_copy(update={"label_queries": "random"}), find), start=job.start)  # no titles are read
+    design = replace(
+        find_design(job.model.model_copy(update={"label_queries": "random"}), find), start=job.start
+    )  # no titles are read
     spec, options = design.backbone
     try:
         with torch.device("meta"):
@@ -174,8 +202,17 @@ def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> tuple[Networ
             expected="a backbone whose load makes tensors on torch's default device",
             todo=f"plan another backbone, or {MEASURE}",
         ) from error
-    short = short_parameters(network.backbone_module, options) if isinstance(options, HuggingFaceOptions) else {}
-    named = {"head": "head, shared by all labels", "boost": "label tables", "attention": "label attention", "value": "label attention"}
+    short = (
+        short_parameters(network.backbone_module, options)
+        if isinstance(options, HuggingFaceOptions)
+        else {}
+    )
+    named = {
+        "head": "head, shared by all labels",
+        "boost": "label tables",
+        "attention": "label attention",
+        "value": "label attention",
+    }
     adapter = any("lora_" in name for name, _ in network.backbone_module.named_parameters())
     groups: dict[str, list[nn.Parameter]] = {"backbone": [], **({"adapter": []} if adapter else {})}
     for parameter in network.backbone_module.parameters():
@@ -183,7 +220,9 @@ def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> tuple[Networ
     for role, parameters in network.decoder.parameter_roles().items():
         for parameter in parameters:
             table = parameter.ndim > 1 and len(parameter) == network.labels
-            groups.setdefault("label tables" if table else named.get(role, role), []).append(parameter)
+            groups.setdefault("label tables" if table else named.get(role, role), []).append(
+                parameter
+            )
     parts = tuple(
         Part(
             name=name,
@@ -236,12 +275,20 @@ class StepTrial:
                 for buffer in part.buffers():
                     buffer.zero_()
             network.train(bool(self.job.roles) and source != "reading")
-            learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
-            passes = min(2, len(micro_sizes(self.job.batch, self.job.micro_batch))) if learning else 1  # the second finds gradients
+            learning = (
+                [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
+            )
+            passes = (
+                min(2, len(micro_sizes(self.job.batch, self.job.micro_batch))) if learning else 1
+            )  # the second finds gradients
             counts = []
             for documents in (1, 2):
-                longest, typical = (batch.select([0] * documents) for batch in (self.longest, self.typical))
-                peak = peak_allocated(partial(self._run, longest, source, passes), device) - size_of(learning)
+                longest, typical = (
+                    batch.select([0] * documents) for batch in (self.longest, self.typical)
+                )
+                peak = peak_allocated(
+                    partial(self._run, longest, source, passes), device
+                ) - size_of(learning)
                 once = partial(self._run, typical, source, 1)
                 counts.append(np.array([peak, count_operations(once), time_fastest(once, device)]))
         except (NotImplementedError, RuntimeError, IndexError) as error:
@@ -253,16 +300,28 @@ class StepTrial:
             ) from error
         finally:
             part.to("meta")
-        one, two = counts[0], np.maximum(*counts)  # on a busy machine two documents may seem to take less time
+        one, two = (
+            counts[0],
+            np.maximum(*counts),
+        )  # on a busy machine two documents may seem to take less time
         return Cost(fixed=2 * one - two, document=two - one)
 
     def _run(self, batch: TokenBatch, source: Source, passes: int) -> None:
         learns = bool(self.job.roles) and source != "reading"
-        half = self.hardware.dtype == torch.bfloat16 or any(p.dtype == torch.bfloat16 for p in self.network.parameters())
+        half = self.hardware.dtype == torch.bfloat16 or any(
+            p.dtype == torch.bfloat16 for p in self.network.parameters()
+        )
         for _ in range(passes):
-            with torch.autocast(self.hardware.device.type, dtype=torch.bfloat16, enabled=half), torch.set_grad_enabled(learns):
+            with (
+                torch.autocast(self.hardware.device.type, dtype=torch.bfloat16, enabled=half),
+                torch.set_grad_enabled(learns),
+            ):
                 states = self._read(batch, source)
-                value = None if source == "reading" else self.job.score(self.network, Reading.of(*states))
+                value = (
+                    None
+                    if source == "reading"
+                    else self.job.score(self.network, Reading.of(*states))
+                )
             if value is not None and value.requires_grad:
                 value.backward()  # type: ignore[no-untyped-call]
         self.network.zero_grad(set_to_none=True)
@@ -274,20 +333,28 @@ class StepTrial:
                 return pad_to_multiple(*encode(backbone, batch))
         length = round_up(len(batch.ids[0]), TOKEN_MULTIPLE)
         mask = (torch.arange(length, device=device) < len(batch.ids[0])).expand(len(batch), -1)
-        return torch.randn(len(batch), length, backbone.hidden_size, dtype=self.hardware.dtype, device=device), mask
+        return torch.randn(
+            len(batch), length, backbone.hidden_size, dtype=self.hardware.dtype, device=device
+        ), mask
 
 
 class Planner:
     """Plans the stages of one recipe; `free` is how many bytes of memory are free."""
 
-    def __init__(self, find: ComponentLookup, corpus: Corpus, hardware: Hardware, free: int) -> None:
+    def __init__(
+        self, find: ComponentLookup, corpus: Corpus, hardware: Hardware, free: int
+    ) -> None:
         self._find, self._corpus, self._hardware, self.free = find, corpus, hardware, free
         self.device = hardware.device.type
         self._train = corpus.split("train")
         self._process = resident_memory()
-        self._rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(self._train))[:DOCUMENTS_SAMPLED])
+        self._rows = np.sort(
+            np.random.default_rng(FIXED_SEED).permutation(len(self._train))[:DOCUMENTS_SAMPLED]
+        )
         self._filled: set[tuple[str, int, str]] = set()
-        self._scale = len(self._train) / max(1, len(self._rows))  # how many times as many documents train has as the sample
+        self._scale = len(self._train) / max(
+            1, len(self._rows)
+        )  # how many times as many documents train has as the sample
         self.notes: dict[str, None] = {}
 
     def plan_network(self, job: Job) -> Estimate:
@@ -295,7 +362,9 @@ class Planner:
         network, parts, unpacked = outline(self._find, job, self._corpus.labels)
         if job.drawn_epochs is not None and not isinstance(network.decoder, QueryDecoder):
             job = replace(job, epochs=job.drawn_epochs)
-        alike = network.backbone_is_frozen or bool(job.roles)  # what another stage trained is read as it is now
+        alike = network.backbone_is_frozen or bool(
+            job.roles
+        )  # what another stage trained is read as it is now
         ever, last = job.unfreeze(network)
         backbone = {id(parameter) for parameter in network.backbone_module.parameters()}
         fixed = alike and not backbone & {id(parameter) for parameter in ever}
@@ -314,34 +383,58 @@ class Planner:
             "optimiser": MOMENTS_PER_NUMBER * size_of(last),
             "best": size_of(ever),
         }
-        padding = padding_share(lengths(tokens), make_steps(lengths(tokens), job.batch, job.micro_batch, seed=0, epoch=0))
+        padding = padding_share(
+            lengths(tokens),
+            make_steps(lengths(tokens), job.batch, job.micro_batch, seed=0, epoch=0),
+        )
         estimate = Estimate(
             memory=memory,
             disk={
                 "cache": int(job.read * state) if cached else 0,
-                "checkpoints": CHECKPOINTS_KEPT * (2 * size_of(ever) + MOMENTS_PER_NUMBER * size_of(last)) if job.roles else 0,
-                "result": size_of(ever) if job.roles else job.documents * labels * torch.float32.itemsize * job.every_score,
+                "checkpoints": CHECKPOINTS_KEPT
+                * (2 * size_of(ever) + MOMENTS_PER_NUMBER * size_of(last))
+                if job.roles
+                else 0,
+                "result": size_of(ever)
+                if job.roles
+                else job.documents * labels * torch.float32.itemsize * job.every_score,
             },
-            work={"epochs": job.epochs, "tokens": job.documents * job.epochs * mean, "padding": padding},
+            work={
+                "epochs": job.epochs,
+                "tokens": job.documents * job.epochs * mean,
+                "padding": padding,
+            },
             seconds=None,
             parts=parts,
         )
         if size_of(network.parameters()) > self.free or (
             device.type == "cpu" and sum(part.parameters for part in parts) > TRIED_ON_PROCESSORS
         ):
-            self.notes["a network of this size is not tried here: its activations and hours come on top, but where it says so"] = None
+            self.notes[
+                "a network of this size is not tried here: its activations and hours come on top, but where it says so"
+            ] = None
             known = hasattr(getattr(network.backbone_module, "config", None), "num_hidden_layers")
-            return estimate if fixed or not (job.roles and known) else self._add_activations(estimate, network, longest, short=unpacked > 0)
+            return (
+                estimate
+                if fixed or not (job.roles and known)
+                else self._add_activations(estimate, network, longest, short=unpacked > 0)
+            )
         typical = tokens.select([int(np.abs(lengths(tokens) - mean).argmin())])
-        trial = StepTrial(network=network, job=job, longest=longest, typical=typical, hardware=self._hardware)
-        cost = trial.measure("cached" if cached else "frozen" if network.backbone_is_frozen else "trained")
+        trial = StepTrial(
+            network=network, job=job, longest=longest, typical=typical, hardware=self._hardware
+        )
+        cost = trial.measure(
+            "cached" if cached else "frozen" if network.backbone_is_frozen else "trained"
+        )
         reading = trial.measure("reading") if fills else None
 
         def activations(documents: int) -> int:
             read = reading.memory(documents) if reading is not None and not job.roles else 0
             return max(cost.memory(documents), read) + unpacked
 
-        fitting = next((n for n in range(job.largest, 0, -1) if estimate.peak + activations(n) <= self.free), 0)
+        fitting = next(
+            (n for n in range(job.largest, 0, -1) if estimate.peak + activations(n) <= self.free), 0
+        )
         together = max(1, fitting) if job.fills else job.largest
         work = job.documents * job.epochs / (1 - padding) * cost.each(together)
         if reading is not None:
@@ -354,10 +447,17 @@ class Planner:
             micro_batch=fitting,
         )
 
-    def _add_activations(self, estimate: Estimate, network: Network, longest: TokenBatch, *, short: bool) -> Estimate:
+    def _add_activations(
+        self, estimate: Estimate, network: Network, longest: TokenBatch, *, short: bool
+    ) -> Estimate:
         """With what one document takes in a backbone that learns (`short`: in bf16), by the sizes of its layers."""
         tokens = len(longest.ids[0])
-        count = partial(activation_bytes, network.backbone_module, round_up(tokens, TOKEN_MULTIPLE), size=2 if short else None)
+        count = partial(
+            activation_bytes,
+            network.backbone_module,
+            round_up(tokens, TOKEN_MULTIPLE),
+            size=2 if short else None,
+        )
         self.notes[
             f"activations of a backbone that learns are those of one document of {tokens:,} tokens, by the sizes of its layers, computed "
             f"again in the backward pass; where {count() / GB:.1f} GB are free for a document, they are kept, which is faster"
@@ -367,26 +467,54 @@ class Planner:
     def _tokenise(self, network: Network) -> tuple[TokenBatch, TokenBatch]:
         """Tokens of a sample of train, drawn at random, and of its longest document."""
         texts = self._train.texts
-        tokens, longest = (tokenize(network.backbone, some) for some in ([texts[row] for row in self._rows], [max(texts, key=len)]))
+        tokens, longest = (
+            tokenize(network.backbone, some)
+            for some in ([texts[row] for row in self._rows], [max(texts, key=len)])
+        )
         cut = np.mean(np.array(tokens.dropped) > 0)
-        exact = "" if not getattr(network.backbone, "estimated", False) else " (estimated: the model is not on this machine)"
+        exact = (
+            ""
+            if not getattr(network.backbone, "estimated", False)
+            else " (estimated: the model is not on this machine)"
+        )
         self.notes[
             f"tokens are those of {len(tokens):,} training documents{exact}: {lengths(tokens).mean():,.0f} each, at most "
             f"{len(longest.ids[0]):,}; {cut:.0%} are longer than the backbone reads"
         ] = None
         return tokens, longest
 
-    def plan_scorers(self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter) -> Estimate:
+    def plan_scorers(
+        self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter
+    ) -> Estimate:
         """Plan a stage `finetune` without a network. Many documents have fewer fits than a sample, and blocks are as large."""
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
         words, many = self._split(sample.texts), len(self._train) >= TOLD_FROM
-        fitted, peak, seconds = _measure(lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0))
+        fitted, peak, seconds = _measure(
+            lambda: fit_scorers(
+                chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0
+            )
+        )
         held, taken = peak * scale, seconds * scale
         if many:
-            forecast = Forecast.of(words, sample.gold.nnz / max(1, len(sample)), len(labels), len(self._train))
+            forecast = Forecast.of(
+                words, sample.gold.nnz / max(1, len(sample)), len(labels), len(self._train)
+            )
             held, taken = forecast.memory, forecast.seconds
-        stored = 0 if fitted is None else sum(t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values())
-        most = max((spec.memory(options, len(self._train)) for spec, options in chosen if spec.memory is not None), default=0)
+        stored = (
+            0
+            if fitted is None
+            else sum(
+                t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values()
+            )
+        )
+        most = max(
+            (
+                spec.memory(options, len(self._train))
+                for spec, options in chosen
+                if spec.memory is not None
+            ),
+            default=0,
+        )
         return Estimate(
             memory={"process and texts": self._process, "scorers": int(max(held, most))},
             disk={"result": int(stored * scale)},
@@ -394,14 +522,19 @@ class Planner:
             seconds=taken,
         )
 
-    def plan_words(self, signal: Signal, selection: Selection, *, min_df: int, occurrences: bool) -> Estimate:
+    def plan_words(
+        self, signal: Signal, selection: Selection, *, min_df: int, occurrences: bool
+    ) -> Estimate:
         """Plan a stage `mig`; what it counts in memory is at most twice its option `memory`."""
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
 
         def count(folder: str) -> int:
             terms = count_terms(self._split(sample.texts), min_df)
             counts = MemoryCounts(terms, sample.gold, with_occurrences=occurrences)
-            weighed = ((kept, np.maximum(kept.values, 0.0)) for kept in keep_words(counts, signal, selection))
+            weighed = (
+                (kept, np.maximum(kept.values, 0.0))
+                for kept in keep_words(counts, signal, selection)
+            )
             return int(write_relevance(Path(folder), weighed, counts.margins, labels).sum())
 
         with TemporaryDirectory() as folder:
@@ -411,7 +544,10 @@ class Planner:
         return Estimate(
             memory={
                 "process and texts": self._process,
-                "counting": max(int(min(peak * scale, 2 * selection.memory)), int(peak_memory_gb() * GB) - self._process),
+                "counting": max(
+                    int(min(peak * scale, 2 * selection.memory)),
+                    int(peak_memory_gb() * GB) - self._process,
+                ),
             },
             disk={"result": int(size * rows / max(1, kept))},
             work={"documents": len(self._train), "labels": len(labels), "kept words": rows},
@@ -435,13 +571,26 @@ def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:
         tracemalloc.stop()
 
 
-def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str], next_step: str = "plant mig") -> Result:
+def report_plans(
+    plans: Mapping[str, Estimate],
+    free: int,
+    place: str,
+    notes: Iterable[str],
+    next_step: str = "plant mig",
+) -> Result:
     """The tables and the data; the next step where all plans fit."""
     found = list(plans.values())
-    hours = {name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()}
-    work = [{name: value for name, value in plan.work.items() if name not in ("padding", "operations")} for plan in found]
+    hours = {
+        name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()
+    }
+    work = [
+        {name: value for name, value in plan.work.items() if name not in ("padding", "operations")}
+        for plan in found
+    ]
     shares = [plan.work.get("padding") for plan in found]
-    padding: list[list[Cell]] = [["padding", *("" if share is None else f"{share:.0%}" for share in shares)]]
+    padding: list[list[Cell]] = [
+        ["padding", *("" if share is None else f"{share:.0%}" for share in shares)]
+    ]
     rows: list[list[Cell]] = [
         *_rows("memory: ", [plan.memory for plan in found], GB),
         ["memory: peak", *(f"{plan.peak / GB:.3f}" for plan in found)],
@@ -454,19 +603,31 @@ def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: It
     fit = [f"{free / GB:.1f} GB are free"]
     for name, plan in plans.items():
         if plan.peak > free:
-            smaller = f"--micro-batch {plan.micro_batch} does" if plan.micro_batch else "a smaller backbone or a larger machine does"
+            smaller = (
+                f"--micro-batch {plan.micro_batch} does"
+                if plan.micro_batch
+                else "a smaller backbone or a larger machine does"
+            )
             fit.append(f"{name} does not fit: {smaller}")
     columns = [Column(name="what"), *(Column(name=name, kind="exact") for name in plans)]
     title = f"What each stage takes on {place} (memory and disk in GB)"
-    data = {name: {**asdict(plan), "peak_bytes": plan.peak, "hours": hours[name]} for name, plan in plans.items()}
+    data = {
+        name: {**asdict(plan), "peak_bytes": plan.peak, "hours": hours[name]}
+        for name, plan in plans.items()
+    }
     return Result(
-        tables=[*_list_parameters(plans), Table(title=title, columns=columns, rows=rows, notes=[*fit, *notes])],
+        tables=[
+            *_list_parameters(plans),
+            Table(title=title, columns=columns, rows=rows, notes=[*fit, *notes]),
+        ],
         data={**data, "free_bytes": free},
         next_step=next_step if len(fit) == 1 else None,
     )
 
 
-def _rows(prefix: str, figures: Sequence[Mapping[str, float]], unit: float | None) -> list[list[Cell]]:
+def _rows(
+    prefix: str, figures: Sequence[Mapping[str, float]], unit: float | None
+) -> list[list[Cell]]:
     """A row for each figure that any stage has."""
 
     def show(value: float | None) -> str:
@@ -487,5 +648,13 @@ def _list_parameters(plans: Mapping[str, Estimate]) -> list[Table]:
         for part in parts
         if part.parameters
     ]
-    columns = [Column(name="stage"), Column(name="part"), *(Column(name=n, kind="count") for n in ("parameters", "trainable"))]
-    return [Table(title="Parameters", columns=[*columns, Column(name="GB", kind="exact")], rows=rows)] if rows else []
+    columns = [
+        Column(name="stage"),
+        Column(name="part"),
+        *(Column(name=n, kind="count") for n in ("parameters", "trainable")),
+    ]
+    return (
+        [Table(title="Parameters", columns=[*columns, Column(name="GB", kind="exact")], rows=rows)]
+        if rows
+        else []
+    )

@@ -22,7 +22,14 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE, send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
-from plant_cli.network.reading import OUTSIDE, HiddenReader, Room, lengths, match_words, sorted_batches
+from plant_cli.network.reading import (
+    OUTSIDE,
+    HiddenReader,
+    Room,
+    lengths,
+    match_words,
+    sorted_batches,
+)
 from plant_cli.relevance.relevance_table import RelevanceTable, WordStatistics
 from plant_cli.training.materials import Material
 
@@ -60,8 +67,16 @@ class Lists:
     def join(cls, parts: Sequence[Lists]) -> Lists:
         """The lists of all documents, which are numbered as they come."""
         starts = np.cumsum([0, *(len(part.relevance) for part in parts)])
-        numbered = [replace(part, documents=part.documents + n, items=part.items + starts[n]) for n, part in enumerate(parts)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in numbered]) for name in cls.__dataclass_fields__})
+        numbered = [
+            replace(part, documents=part.documents + n, items=part.items + starts[n])
+            for n, part in enumerate(parts)
+        ]
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in numbered])
+                for name in cls.__dataclass_fields__
+            }
+        )
 
     def of(self, wanted: npt.NDArray[np.bool_]) -> Lists:
         """Some of the lists [P]."""
@@ -100,10 +115,20 @@ class Planter:
         self.table, self.gold = table, material.split.gold
         self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
         self.alone = alone
-        found = match_words(material.split.texts, material.words, material.reader.tokens, table.words, material.analyser)
-        self.documents = [document.by_position() if items == "positions" else document for document in found]
+        found = match_words(
+            material.split.texts,
+            material.words,
+            material.reader.tokens,
+            table.words,
+            material.analyser,
+        )
+        self.documents = [
+            document.by_position() if items == "positions" else document for document in found
+        ]
 
-    def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def choose_labels(
+        self, rows: Rows, draw: np.random.Generator
+    ) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
         total = self.gold.shape[1]
         if self.labels_per_document < 0 or self.labels_per_document >= total:
@@ -121,7 +146,9 @@ class Planter:
         document = self.documents[row]
         vocabulary = document.vocabulary
         known, size = vocabulary != OUTSIDE, len(vocabulary)
-        wanted = np.zeros((len(labels), size), dtype=np.float32)  # relevance; positions of one word have that of the word, each
+        wanted = np.zeros(
+            (len(labels), size), dtype=np.float32
+        )  # relevance; positions of one word have that of the word, each
         wanted[:, known] = self.table.matrix[labels][:, vocabulary[known]].toarray()
         joined = np.ones(size, dtype=bool)
         if 0 <= self.contrast < size:
@@ -144,14 +171,27 @@ class Planter:
 
     def draw_lists(self, rows: Rows, seed: int) -> Lists:
         """The lists of a batch for a fresh sample of labels and contrast words."""
-        parts = [(rows[number : number + 1], seed + number) for number in range(len(rows))] if self.alone else [(rows, seed)]
+        parts = (
+            [(rows[number : number + 1], seed + number) for number in range(len(rows))]
+            if self.alone
+            else [(rows, seed)]
+        )
         drawn = [(some, np.random.default_rng(one)) for some, one in parts]
-        found = [self.choose_lists(some, *self.choose_labels(some, draw), draw) for some, draw in drawn]
+        found = [
+            self.choose_lists(some, *self.choose_labels(some, draw), draw) for some, draw in drawn
+        ]
         return Lists.join(found) if self.alone else found[0]
 
-    def choose_lists(self, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator) -> Lists:
+    def choose_lists(
+        self, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator
+    ) -> Lists:
         """The lists of a batch for its labels, each for the documents where it counts [B, l]."""
-        return Lists.join([self.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)])
+        return Lists.join(
+            [
+                self.choose_items(int(row), labels[counts[number]], draw)
+                for number, row in enumerate(rows)
+            ]
+        )
 
     def score_items(self, log_attention: Tensor, items: Tensor, count: int) -> Tensor:
         """Scores [n] of so many items from log attention on their tokens: entries [m], each with its item [m]."""
@@ -181,16 +221,24 @@ class Planting:
             return planted_loss(self.network, self.planter, self.loss, reading, rows, seed)
 
 
-def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int) -> tuple[Tensor, float]:
+def planted_loss(
+    network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int
+) -> tuple[Tensor, float]:
     """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
     lists = rank_words(network.decoder, planter, reading, planter.draw_lists(rows, seed))
     if lists is None:  # a loss of nothing, with a gradient that is zero
-        attention = rank_tokens(network.decoder, reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
+        attention = rank_tokens(
+            network.decoder,
+            reading.select(slice(1)),
+            torch.zeros(1, dtype=torch.int64, device=reading.mask.device),
+        )
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
     return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))
 
 
-def rank_words(decoder: Decoder, planter: Planter, reading: Reading, lists: Lists) -> RankedLists | None:
+def rank_words(
+    decoder: Decoder, planter: Planter, reading: Reading, lists: Lists
+) -> RankedLists | None:
     """The lists of a batch, scored; None if there is no list.
 
     Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
@@ -201,15 +249,24 @@ def rank_words(decoder: Decoder, planter: Planter, reading: Reading, lists: List
     kept = PLANTING_NUMBERS.get(reading.mask.device.type, PLANTING_NUMBERS["cpu"])
     step = max(1, kept // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
     blocks = np.searchsorted(used, lists.labels) // step
-    parts = [lists] if len(used) <= step else [lists.of(blocks == number) for number in range(int(blocks.max()) + 1)]
+    parts = (
+        [lists]
+        if len(used) <= step
+        else [lists.of(blocks == number) for number in range(int(blocks.max()) + 1)]
+    )
     given = [(decoder, planter, reading, part) for part in parts]
     once = len(parts) == 1
-    scores = [_score_lists(*block) if once else checkpoint(_score_lists, *block, use_reentrant=False) for block in given]
+    scores = [
+        _score_lists(*block) if once else checkpoint(_score_lists, *block, use_reentrant=False)
+        for block in given
+    ]
     relevance = np.concatenate([part.relevance for part in parts])
     offsets = np.cumsum([0, *np.concatenate([part.sizes for part in parts])])
     device = reading.mask.device
     return RankedLists(
-        scores=torch.cat(scores), relevance=send(torch.from_numpy(relevance), device), offsets=send(torch.from_numpy(offsets), device)
+        scores=torch.cat(scores),
+        relevance=send(torch.from_numpy(relevance), device),
+        offsets=send(torch.from_numpy(offsets), device),
     )
 
 
@@ -221,9 +278,13 @@ def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Li
     given = (used, pairs, positions, lists.items)
     sent = send(torch.from_numpy(np.concatenate(given)), reading.mask.device)  # in one transfer
     labels, chosen, entries, items = torch.split(sent, [len(numbers) for numbers in given])
-    wanted = torch.zeros(len(reading) * len(used), dtype=torch.bool, device=labels.device).index_fill_(0, chosen, True)
+    wanted = torch.zeros(
+        len(reading) * len(used), dtype=torch.bool, device=labels.device
+    ).index_fill_(0, chosen, True)
     attention = rank_tokens(decoder, reading, labels, wanted.view(len(reading), -1))
-    return planter.score_items(attention.flatten().index_select(0, entries), items, len(lists.relevance))
+    return planter.score_items(
+        attention.flatten().index_select(0, entries), items, len(lists.relevance)
+    )
 
 
 @dataclass
@@ -240,7 +301,13 @@ class AttentionMeasure:
     items: Literal["words", "positions"] = "words"
 
     def __post_init__(self) -> None:
-        self.planter = Planter(self.known.table, self.material, contrast=self.contrast, labels_per_document=0, items=self.items)
+        self.planter = Planter(
+            self.known.table,
+            self.material,
+            contrast=self.contrast,
+            labels_per_document=0,
+            items=self.items,
+        )
         self.name = f"nDCG@{self.k}"
 
     @torch.no_grad()
@@ -248,13 +315,17 @@ class AttentionMeasure:
         """Mean nDCG@k, Kendall's τ, and the nDCG@k that a random order would have."""
         self.network.eval()
         sums = np.zeros(4)  # of the three figures, and how many lists
-        for rows in self.hardware.processes.share(sorted_batches(lengths(self.material.reader.tokens), self.batch)):
+        for rows in self.hardware.processes.share(
+            sorted_batches(lengths(self.material.reader.tokens), self.batch)
+        ):
             gold = self.planter.gold[rows]
             labels = np.unique(gold.indices).astype(np.int64)
             if not len(labels):
                 continue
             counts = np.asarray(gold[:, labels].toarray() != 0)
-            chosen = self.planter.choose_lists(rows, labels, counts, np.random.default_rng(FIXED_SEED))
+            chosen = self.planter.choose_lists(
+                rows, labels, counts, np.random.default_rng(FIXED_SEED)
+            )
             reading = self.material.reader.read(rows)
             with self.hardware.autocast():
                 lists = rank_words(self.network.decoder, self.planter, reading, chosen)
@@ -268,4 +339,8 @@ class AttentionMeasure:
             sums += [*(float(torch.nan_to_num(values).sum()) for values in found), len(lists)]
         self.hardware.processes.add_arrays(sums)
         mean = sums[:3] / max(1.0, sums[3])
-        return {self.name: float(mean[0]), "tau": float(mean[1]), f"random {self.name}": float(mean[2])}
+        return {
+            self.name: float(mean[0]),
+            "tau": float(mean[1]),
+            f"random {self.name}": float(mean[2]),
+        }

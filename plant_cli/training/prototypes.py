@@ -36,7 +36,16 @@ CLEAR = 0.003
 class Prototypes:
     """Plants the tables of a network's labels; reads training documents only. `seed` draws those of the background."""
 
-    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: Room | int, session: Session) -> None:
+    def __init__(
+        self,
+        network: Network,
+        train: Material,
+        hardware: Hardware,
+        *,
+        seed: int,
+        batch: Room | int,
+        session: Session,
+    ) -> None:
         if not isinstance(network.decoder, PlantableDecoder):
             raise ComponentError(
                 f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",
@@ -44,14 +53,24 @@ class Prototypes:
                 expected="a decoder with gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
                 todo="--no-prototypes, or another --decoder",
             )
-        self.network, self.train, self.hardware, self.batch, self.session = network, train, hardware, batch, session
+        self.network, self.train, self.hardware, self.batch, self.session = (
+            network,
+            train,
+            hardware,
+            batch,
+            session,
+        )
         self.decoder: PlantableDecoder = network.decoder
         drawn = np.random.default_rng(seed).permutation(len(train.split))[:BACKGROUND]
-        self.sampled = np.zeros(len(train.split), dtype=bool)  # training documents that the background is averaged over [N]
+        self.sampled = np.zeros(
+            len(train.split), dtype=bool
+        )  # training documents that the background is averaged over [N]
         self.sampled[drawn] = True
 
     @torch.no_grad()
-    def choose_sharpness(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
+    def choose_sharpness(
+        self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]
+    ) -> dict[str, float]:
         """Plant with flat attention, unless sharper attention is clearly better on validation; leaves that network behind.
 
         Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
@@ -59,7 +78,9 @@ class Prototypes:
         `judge` gives validation figures of the network as it is, `monitor` names the one that decides; `factors` are on the scores of the
         attention that stage 1 left. Gives the figures of the network that is left, and its `sharpness`.
         """
-        names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
+        names = frozenset(
+            name for name, _ in self.network.named_parameters() if name.startswith("decoder.")
+        )
         start = best = trained_state(self.network, names)
         found: dict[float, dict[str, float]] = {}
         rising = sorted(factors)
@@ -73,14 +94,25 @@ class Prototypes:
             if factor == chosen or value - other > CLEAR * (1 - other):
                 best, chosen = trained_state(self.network, names), factor
         load_state(self.network, best)
-        shown = ", ".join(f"{factor:g}: {100 * figures[monitor]:.2f}" for factor, figures in found.items())
-        edges = {rising[-1]: ", the sharpest that was offered", rising[0]: ", the flattest that was offered"} if len(rising) > 1 else {}
+        shown = ", ".join(
+            f"{factor:g}: {100 * figures[monitor]:.2f}" for factor, figures in found.items()
+        )
+        edges = (
+            {
+                rising[-1]: ", the sharpest that was offered",
+                rising[0]: ", the flattest that was offered",
+            }
+            if len(rising) > 1
+            else {}
+        )
         self.session.reporter.note(
             f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"
         )
         return {**found[chosen], "sharpness": chosen}
 
-    def _tables(self, factors: Sequence[float], start: dict[str, Tensor]) -> Iterator[tuple[float, Tables]]:
+    def _tables(
+        self, factors: Sequence[float], start: dict[str, Tensor]
+    ) -> Iterator[tuple[float, Tables]]:
         """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""
         together = 1
         if isinstance(self.decoder, GradedDecoder):
@@ -106,14 +138,29 @@ class Prototypes:
                 reading = self.train.reader.read(rows)
                 for number, row in enumerate(rows):
                     alone = reading.select(slice(number, number + 1))
-                    every = torch.arange(self.network.labels if self.sampled[row] else 0, device=prototypes.device)
+                    every = torch.arange(
+                        self.network.labels if self.sampled[row] else 0, device=prototypes.device
+                    )
                     self._add(alone, every, factors, background)
-                    self._add(alone, send(torch.from_numpy(gold[[row]].indices.astype(np.int64)), every.device), factors, prototypes)
+                    self._add(
+                        alone,
+                        send(torch.from_numpy(gold[[row]].indices.astype(np.int64)), every.device),
+                        factors,
+                        prototypes,
+                    )
                 task.advance(len(rows) * processes.count)
         processes.add([prototypes, background])
-        self.session.check("while label prototypes were made", "all prototypes, before training starts", processes.any)
+        self.session.check(
+            "while label prototypes were made",
+            "all prototypes, before training starts",
+            processes.any,
+        )
         background /= max(1, int(self.sampled.sum()))
-        count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(prototypes.device).unsqueeze(1)
+        count = (
+            torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32))
+            .to(prototypes.device)
+            .unsqueeze(1)
+        )
         prototypes = torch.where(count > 0, prototypes / count.clamp_min(1), background)
         return list(zip(prototypes, background, strict=True))
 

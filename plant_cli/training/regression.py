@@ -19,7 +19,15 @@ from plant_cli.api import QueryDecoder
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, HiddenReader, Room, Rows, lengths, sorted_batches
+from plant_cli.network.reading import (
+    OUTSIDE,
+    DocumentWords,
+    HiddenReader,
+    Room,
+    Rows,
+    lengths,
+    sorted_batches,
+)
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.planting import Planter
@@ -62,8 +70,12 @@ class KeySums:
             self.total.add_(exact.sum(0))
             self.products.add_(by_head.mT @ by_head)
         words = np.concatenate([document.vocabulary[document.word] for document in documents])
-        places = np.concatenate([number * keys.shape[1] + document.token for number, document in enumerate(documents)])
-        row, place = send(torch.from_numpy(np.stack([words, places])[:, words != OUTSIDE]), keys.device).unbind(0)
+        places = np.concatenate(
+            [number * keys.shape[1] + document.token for number, document in enumerate(documents)]
+        )
+        row, place = send(
+            torch.from_numpy(np.stack([words, places])[:, words != OUTSIDE]), keys.device
+        ).unbind(0)
         self.words.index_add_(0, row, keys.flatten(0, 1).index_select(0, place).float())
         self.counts.index_add_(0, row, torch.ones_like(row, dtype=self.counts.dtype))
 
@@ -82,24 +94,38 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     covariance.diagonal(dim1=1, dim2=2).add_(ridge.clamp_min(torch.finfo(torch.float32).tiny))
     inverse = torch.linalg.inv(covariance)
     centred = sums.words - sums.counts.unsqueeze(1) * mean.float()
-    away, mass = (torch.from_numpy(table.matrix @ x.cpu().numpy()).double().to(mean.device) for x in (centred, sums.counts))
-    away = (away / mass.clamp_min(1e-9).unsqueeze(1)).view(-1, heads, size).transpose(0, 1)  # from the mean key to that of relevant tokens
+    away, mass = (
+        torch.from_numpy(table.matrix @ x.cpu().numpy()).double().to(mean.device)
+        for x in (centred, sums.counts)
+    )
+    away = (
+        (away / mass.clamp_min(1e-9).unsqueeze(1)).view(-1, heads, size).transpose(0, 1)
+    )  # from the mean key to that of relevant tokens
     queries = away @ inverse
     gap = (queries * away).sum(-1, keepdim=True)
-    least = torch.stack([x[x > 0].median() if (x > 0).any() else x.new_ones(()) for x in gap]).view(-1, 1, 1)
+    least = torch.stack([x[x > 0].median() if (x > 0).any() else x.new_ones(()) for x in gap]).view(
+        -1, 1, 1
+    )
     planted: Tensor = (queries / gap.clamp_min(SMALLEST_GAP * least)).transpose(0, 1).flatten(1)
     return planted.float()
 
 
 @torch.no_grad()
 def plant_queries(
-    network: Network, reader: HiddenReader, planter: Planter, hardware: Hardware, batch: Room | int, session: Session
+    network: Network,
+    reader: HiddenReader,
+    planter: Planter,
+    hardware: Hardware,
+    batch: Room | int,
+    session: Session,
 ) -> None:
     """Set the label queries of a network by regression, from one pass over training documents, `batch` of them at once."""
     decoder, documents, table = network.decoder, planter.documents, planter.table
     assert isinstance(decoder, QueryDecoder)
     network.eval()
-    sums = KeySums.empty(decoder.heads, network.backbone.hidden_size, len(table.words), hardware.device)
+    sums = KeySums.empty(
+        decoder.heads, network.backbone.hidden_size, len(table.words), hardware.device
+    )
     processes, sizes = hardware.processes, lengths(reader.tokens)
     batches = sorted_batches(sizes, batch)
     with session.reporter.progress("regression of relevance", len(documents), "documents") as task:
@@ -110,5 +136,7 @@ def plant_queries(
             sums.add(keys, sizes[rows], [documents[row] for row in rows])
             task.advance(len(rows) * processes.count)
     processes.add([sums.tokens, sums.total, sums.products, sums.words, sums.counts])
-    session.check("while label queries were planted", "all queries, before training starts", processes.any)
+    session.check(
+        "while label queries were planted", "all queries, before training starts", processes.any
+    )
     decoder.plant_queries(regress_queries(sums, table))

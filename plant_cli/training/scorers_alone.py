@@ -62,7 +62,9 @@ class AloneResult:
 
     fit: FusionFit
     split: str  # of figures and threshold: validation, or train by left-out scores where there is no validation
-    figures: Mapping[str, float]  # of all scorers together, probabilities calibrated without each document's fold
+    figures: Mapping[
+        str, float
+    ]  # of all scorers together, probabilities calibrated without each document's fold
     parts: Mapping[str, Mapping[str, float]]  # of each scorer alone, by its name
     calibrated: Calibrated
     threshold: float  # for all labels
@@ -71,7 +73,13 @@ class AloneResult:
 
 def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
     """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder."""
-    with checking(partial(given.session.check, "while scorers were calibrated", "scorers that are fitted and calibrated")):
+    with checking(
+        partial(
+            given.session.check,
+            "while scorers were calibrated",
+            "scorers that are fitted and calibrated",
+        )
+    ):
         fit = fit_chosen(given, options)
         if fit is None:
             raise DataError(
@@ -81,11 +89,17 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
                 todo="name other scorers: --scorers words,neighbours,linear",
             )
         corpus, scored = given.corpus, fit.validation or fit.left_out
-        split = corpus.gold_labels("train").take(fit.rows) if fit.validation is None else corpus.gold_labels("validation")
+        split = (
+            corpus.gold_labels("train").take(fit.rows)
+            if fit.validation is None
+            else corpus.gold_labels("validation")
+        )
         judge = make_judge(given, options, split)
         calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
         parts, figures = judge_parts(judge, scored), judge.figures(top)
-        save_combination(given, build_combination(judge, calibrated, fit.scorers), calibrated, parts, fit)
+        save_combination(
+            given, build_combination(judge, calibrated, fit.scorers), calibrated, parts, fit
+        )
         return AloneResult(
             fit=fit,
             split=split.name,
@@ -103,16 +117,28 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     if not options.chosen_scorers:
         return None
     words, limit = given.words("train"), given.machine.memory_limit
-    if any(hasattr(given.component(ScorerSpec, one)[1], "pieces") for one in options.chosen_scorers):  # it compares documents
+    if any(
+        hasattr(given.component(ScorerSpec, one)[1], "pieces") for one in options.chosen_scorers
+    ):  # it compares documents
         free_disk = shutil.disk_usage(given.session.folder).free
         labels = corpus.gold_labels("train").gold.nnz / max(1, len(words))
         most = None if limit is None else read_size(limit)
-        require_resources(words, labels, len(corpus.labels), most, available_memory(), free_disk, given.session.reporter)
+        require_resources(
+            words,
+            labels,
+            len(corpus.labels),
+            most,
+            available_memory(),
+            free_disk,
+            given.session.reporter,
+        )
     source = CorpusRecord.read(given.session.run_path / "corpus").source
     edits = None if source.get("label_edits") is None else Path(source["label_edits"])
     if edits is not None and not edits.exists():  # the run was moved
         edits = given.session.run_path / edits.name
-    stoppable = checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted"))
+    stoppable = checking(
+        partial(given.session.check, "while scorers were fitted", "all scorers fitted")
+    )
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
             [given.component(ScorerSpec, one) for one in options.chosen_scorers],
@@ -139,34 +165,64 @@ def _keep(given: StageInputs) -> KeptScorers:
         "analyser": corpus.analyser.hash,
         "seed": machine.seed,
     }
-    return KeptScorers(folder=given.session.folder / CHECKPOINTS_FOLDER, origin=origin, warn=given.session.reporter.warn)
+    return KeptScorers(
+        folder=given.session.folder / CHECKPOINTS_FOLDER,
+        origin=origin,
+        warn=given.session.reporter.warn,
+    )
 
 
-def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
+def rank_scored(
+    judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
+) -> tuple[Calibrated, TopLabels]:
     """Calibrate scorers without a network on a split, and rank their best labels there, each document by weights fitted on the other folds.
 
     Pairs that no scorer lists come after those that one does. `left_out`: the split is train and the scores are left-out ones.
     """
     pairs = scored.as_source()
     counts = judge.train_counts[: judge.labels]
-    calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
-    every = TopLabels.of(build_combination(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
-    best = pairs.top(scored.draw(calibrated.logits, pairs.rows, counts[pairs.labels]), LABELS_JUDGED)
-    is_full = (np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1]))[:, None]
-    labels, scores = np.where(is_full, best.labels, every.labels), np.where(is_full, best.scores, every.scores)
+    calibrated = calibrate(
+        pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out
+    )
+    every = TopLabels.of(
+        build_combination(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED
+    )
+    best = pairs.top(
+        scored.draw(calibrated.logits, pairs.rows, counts[pairs.labels]), LABELS_JUDGED
+    )
+    is_full = (
+        np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1])
+    )[:, None]
+    labels, scores = (
+        np.where(is_full, best.labels, every.labels),
+        np.where(is_full, best.scores, every.scores),
+    )
     return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)
 
 
-def build_combination(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
+def build_combination(
+    judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None
+) -> Combination:
     """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
     counts = judge.train_counts[: judge.labels] if scorers is None else scorers.train_counts
-    return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=counts, excluded=judge.excluded)
+    return Combination(
+        scorers=scorers,
+        calibration=calibrated.calibration,
+        train_counts=counts,
+        excluded=judge.excluded,
+    )
 
 
 def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Judge:
     """What measures scores of a split."""
     objective: Objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
-    judge = Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)
+    judge = Judge(
+        split,
+        given.corpus.labels,
+        given.corpus.sizes["train"],
+        find_families(given.component),
+        objective,
+    )
     judge.excluded = find_excluded(options.exclude, given.corpus.labels)
     return judge
 
@@ -177,7 +233,11 @@ def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, fl
 
 
 def save_combination(
-    given: StageInputs, combination: Combination, calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], fit: FusionFit | None
+    given: StageInputs,
+    combination: Combination,
+    calibrated: Calibrated,
+    parts: Mapping[str, Mapping[str, float]],
+    fit: FusionFit | None,
 ) -> None:
     """Write the scorers and the calibration into the stage's folder, with what was measured on validation."""
     figures: dict[str, Any] = {
@@ -192,7 +252,16 @@ def save_combination(
     if combination.scorers is None:
         words = given.words("train")
         common = find_common(word_frequencies(words), len(words))
-        combination = replace(combination, common=frozenset(words.vocabulary[word] for word in common))
+        combination = replace(
+            combination, common=frozenset(words.vocabulary[word] for word in common)
+        )
     part = isinstance(corpus, TrainingPart) or bool((combination.train_counts < 0).any())
-    write_scorers(given.session.folder, combination, figures, corpus.labels.hash, corpus.analyser.hash, own_counts=part)
+    write_scorers(
+        given.session.folder,
+        combination,
+        figures,
+        corpus.labels.hash,
+        corpus.analyser.hash,
+        own_counts=part,
+    )
     _keep(given).drop()

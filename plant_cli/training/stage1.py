@@ -40,7 +40,9 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
             todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
         )
     loss = build_loss(*given.component(LossSpec, options.loss), "rank", given.losses)
-    setup = set_up(given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents)
+    setup = set_up(
+        given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents
+    )
     network, hardware, train = setup.network, setup.hardware, setup.train
     if network.backbone_is_frozen and not options.freeze_backbone:
         given.session.reporter.warn(
@@ -56,7 +58,9 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         items=options.items,
         alone=options.fills_memory(hardware.device.type, hardware.processes.count),
     )
-    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
+    decide_sparse(
+        network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels
+    )
     step = Planting(network, train.reader, planter, loss, hardware)
     room = setup.find_room(step, options)
     measure = AttentionMeasure(
@@ -73,9 +77,17 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     rate = options.choose_rate(regressed=regressed)
     plan = Plan(
         options=options,
-        epochs=options.choose_epochs(regressed=regressed, documents=gold.shape[0], assignments=gold.nnz, labels=gold.shape[1]),
+        epochs=options.choose_epochs(
+            regressed=regressed, documents=gold.shape[0], assignments=gold.nnz, labels=gold.shape[1]
+        ),
         monitor=measure.name,
-        rates=Rates(head=rate, boost=rate, attention=rate, backbone=options.rate_backbone, layers=options.layer_rates),
+        rates=Rates(
+            head=rate,
+            boost=rate,
+            attention=rate,
+            backbone=options.rate_backbone,
+            layers=options.layer_rates,
+        ),
         patience=options.patience,
         least_gain=options.least_gain,
         returns=regressed,
@@ -91,7 +103,9 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     training = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles)
     outcome = training.run(step, measure, plant=plant if regressed else None)
     save_network(network, given.session.folder)
-    speed = measure_throughput(network, train.reader, hardware, step, outcome, setup.count_usual(room, options))
+    speed = measure_throughput(
+        network, train.reader, hardware, step, outcome, setup.count_usual(room, options)
+    )
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
 
 

@@ -27,7 +27,13 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.network.assembly import EarlierNetwork, Network, save_network
-from plant_cli.network.candidates import ShortlistedLabels, measure_recall, propose, score_all, score_pairs
+from plant_cli.network.candidates import (
+    ShortlistedLabels,
+    measure_recall,
+    propose,
+    score_all,
+    score_pairs,
+)
 from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, Room
@@ -42,9 +48,24 @@ from plant_cli.training.new_labels import plant_new_labels
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scorers_alone import build_combination, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
+from plant_cli.training.scorers_alone import (
+    build_combination,
+    fit_chosen,
+    judge_parts,
+    make_judge,
+    rank_scored,
+    save_combination,
+)
 from plant_cli.training.throughput import Throughput, measure_throughput
-from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, SHORTLIST_FROM, FinetuneOptions
+from plant_cli.training.training_options import (
+    LEAST_GAIN,
+    PATIENCE,
+    RATE_BOOST,
+    RATE_HEAD,
+    ROLES,
+    SHORTLIST_FROM,
+    FinetuneOptions,
+)
 from plant_cli.training.validation import Validation, starts_sparse
 
 Rows = npt.NDArray[np.int64]
@@ -96,46 +117,67 @@ class FineTuning:
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """The mean loss over some documents, and how many these are."""
         reading = self.reader.read(rows)
-        targets = send(torch.from_numpy(self.split.gold[rows].toarray().astype(np.float32)), reading.mask.device)
+        targets = send(
+            torch.from_numpy(self.split.gold[rows].toarray().astype(np.float32)),
+            reading.mask.device,
+        )
         with self.hardware.autocast():
             if isinstance(self.network.decoder, GroupedDecoder):
                 reading = read = self.network.decoder.read_groups(reading)
-                of_groups = group_loss(self.network.decoder.groups, self.loss, read.group_logits, targets, seed)
+                of_groups = group_loss(
+                    self.network.decoder.groups, self.loss, read.group_logits, targets, seed
+                )
                 loss = self._label_loss(reading, targets, rows, seed) + of_groups
             else:
                 loss = self._label_loss(reading, targets, rows, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
-                planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed)
+                planted, _ = planted_loss(
+                    self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed
+                )
                 loss = loss + self.anchor.strength(epoch) * planted
         return loss, float(len(rows))
 
     def _label_loss(self, reading: Reading, targets: Tensor, rows: Rows, seed: int) -> Tensor:
         draw = torch.Generator(device=targets.device).manual_seed(seed)
         if self.candidates is not None and self.all_count:
-            selected = add_random(self.candidates.of(rows, targets.device) | (targets > 0), self.random, draw)
-            return self.loss(score_pairs(self.network.decoder, reading, selected), targets, selected)
+            selected = add_random(
+                self.candidates.of(rows, targets.device) | (targets > 0), self.random, draw
+            )
+            return self.loss(
+                score_pairs(self.network.decoder, reading, selected), targets, selected
+            )
         with torch.set_grad_enabled(not self.twice):
             if self.candidates is None:
                 logits = score_all(self.network.decoder, reading, self.network.labels)
             else:
-                logits = score_pairs(self.network.decoder, reading, self.candidates.of(rows, reading.mask.device))
+                logits = score_pairs(
+                    self.network.decoder, reading, self.candidates.of(rows, reading.mask.device)
+                )
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
         selected = self.loss.select(logits.detach(), targets, draw)
         if self.twice:
-            logits = torch.where(selected, score_pairs(self.network.decoder, reading, selected), logits)
+            logits = torch.where(
+                selected, score_pairs(self.network.decoder, reading, selected), logits
+            )
         return self.loss(logits, targets, selected)
 
 
 def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
     """The chosen labels [B, L] and, for each document, `count` others (all of them if there are fewer), drawn without replacement."""
-    noise = torch.rand(chosen.shape, generator=draw, device=chosen.device).masked_fill_(chosen, -1.0)
+    noise = torch.rand(chosen.shape, generator=draw, device=chosen.device).masked_fill_(
+        chosen, -1.0
+    )
     return chosen.scatter(1, noise.topk(min(count, chosen.shape[1]), dim=1).indices, True)
 
 
-def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor, seed: int) -> Tensor:
+def group_loss(
+    groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor, seed: int
+) -> Tensor:
     """The loss over groups of labels, by their logits [B, G]; a document (targets [B, L]) has the groups [L] of its labels."""
-    of_groups = torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
+    of_groups = (
+        torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
+    )
     if not loss.hard_negatives:
         return loss(logits, of_groups)
     draw = torch.Generator(device=logits.device).manual_seed(seed)
@@ -153,10 +195,14 @@ class Shortlisted:
 
     train: ShortlistedLabels  # of each training document; its hard negatives are among them
     validation: ShortlistedLabels  # of each validation document, with all that scorers list; these are scored between epochs
-    recall_at: int  # so many of the labels that the network scores highest are looked for among them
+    recall_at: (
+        int  # so many of the labels that the network scores highest are looked for among them
+    )
 
 
-def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int, *, relevance: bool) -> Choice | None:
+def choose_shortlist(
+    options: FinetuneOptions, hard_negatives: int, labels: int, *, relevance: bool
+) -> Choice | None:
     """The shortlist of stage 2; None where every label is looked at.
 
     By default there is one if there are many labels, relevance and scorers: labels that are hardly ever proposed learn little, and where a
@@ -179,14 +225,27 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
 
 
 def shortlist_labels(
-    given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, scored: ScoredDocuments | None, chosen: Choice | None
+    given: Inputs,
+    options: FinetuneOptions,
+    setup: Setup,
+    loss: LabelLoss,
+    scored: ScoredDocuments | None,
+    chosen: Choice | None,
 ) -> Shortlisted | None:
     """The labels of train and validation that a chosen shortlist proposes; None where every label is looked at."""
-    if chosen is None or (options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)):
+    if chosen is None or (
+        options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)
+    ):
         return None
     assert given.statistics is not None  # the stage has made sure of them, or they were looked for
-    splits = {one.split.name: (one.split.texts, one.words) for one in (setup.train, setup.validation) if one.words is not None}
-    proposed = propose(given.component(ShortlistSpec, chosen), given.statistics, splits, given.session.reporter)
+    splits = {
+        one.split.name: (one.split.texts, one.words)
+        for one in (setup.train, setup.validation)
+        if one.words is not None
+    }
+    proposed = propose(
+        given.component(ShortlistSpec, chosen), given.statistics, splits, given.session.reporter
+    )
     train, validation = proposed["train"], proposed["validation"]
     recall = validation.recall(setup.validation.split.gold)
     if scored is not None:
@@ -197,7 +256,9 @@ def shortlist_labels(
         f"those of validation {recall:.1%} of their own labels are. Between epochs {validation.mean:.0f} labels of each are scored, "
         f"{joined:.1%} of its own among them; the figures at the end are of all labels"
     )
-    return Shortlisted(train=train, validation=validation, recall_at=min(loss.hard_negatives, MEASURED))
+    return Shortlisted(
+        train=train, validation=validation, recall_at=min(loss.hard_negatives, MEASURED)
+    )
 
 
 ATTENTION_K = 1000
@@ -211,12 +272,18 @@ class FineTuned:
     """What stage 2 reached."""
 
     training: TrainingResult  # the history and the epoch that was kept
-    quality: str | None  # the name of the figure that measures attention; None if the run has no relevance
+    quality: (
+        str | None
+    )  # the name of the figure that measures attention; None if the run has no relevance
     threshold: float  # the decision threshold for all labels
     scorers: FusionFit | None  # those beside the network, as they were fitted; None: there are none
     parts: Mapping[str, Mapping[str, float]]  # validation figures of each part alone, by its name
-    gain: Gain | None  # of network and scorers together on the scorers alone, on validation; None without scorers
-    left_out: bool  # whether the network is no part of the model, since it does not add to the scorers
+    gain: (
+        Gain | None
+    )  # of network and scorers together on the scorers alone, on validation; None without scorers
+    left_out: (
+        bool  # whether the network is no part of the model, since it does not add to the scorers
+    )
     figures: Mapping[str, float]
     """Of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist."""
     calibrated: Calibrated  # how much the network and the scorers count, and how well probabilities hold on validation
@@ -231,13 +298,20 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     Network, scorers and thresholds are saved in the stage's folder.
     """
     loss: LabelLoss = build_loss(*given.component(LossSpec, options.loss), "label", given.losses)
-    chosen = choose_shortlist(options, loss.hard_negatives, len(given.corpus.labels), relevance=given.statistics is not None)
+    chosen = choose_shortlist(
+        options,
+        loss.hard_negatives,
+        len(given.corpus.labels),
+        relevance=given.statistics is not None,
+    )
     if given.planted is not None:
         require_same_network(given.planted, given)
     fit = fit_chosen(given, options)
     scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:
-        given.session.reporter.warn("--only-if-better changes nothing: there are no scorers that the network could be better than")
+        given.session.reporter.warn(
+            "--only-if-better changes nothing: there are no scorers that the network could be better than"
+        )
     setup = set_up(given, options, freeze_backbone=False)
     shortlisted = shortlist_labels(given, options, setup, loss, scored, chosen)
     step = _make_step(given, options, setup, loss, shortlisted)
@@ -246,25 +320,43 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     outcome = _train(given, options, setup, step, monitor, room)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
-    calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
+    calibrated, whole, figures = (
+        judged.calibrated,
+        judged.whole,
+        monitor.validation.describe(judged),
+    )
     parts: dict[str, dict[str, float]] = {}
     gain, left_out = None, False
     if scored is not None:
         without, scorers_alone = rank_scored(judge, scored)
-        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), ALL_SCORERS: judge.figures(scorers_alone)}
+        parts = {
+            NETWORK: judge.figures(judged.alone),
+            **judge_parts(judge, scored),
+            ALL_SCORERS: judge.figures(scorers_alone),
+        }
         gain = judge.gain(judged.whole, scorers_alone)
         left_out = options.only_if_better and gain.low <= 0
         if left_out:
             calibrated, whole, figures = without, scorers_alone, {**figures, **parts[ALL_SCORERS]}
     if not left_out:
         save_network(setup.network, given.session.folder)
-    save_combination(given, build_combination(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
+    save_combination(
+        given,
+        build_combination(judge, calibrated, None if fit is None else fit.scorers),
+        calibrated,
+        parts,
+        fit,
+    )
     usual = setup.count_usual(room, options)
-    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, usual)
+    speed = measure_throughput(
+        setup.network, setup.train.reader, setup.hardware, step, outcome, usual
+    )
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
-        threshold=judge.save_thresholds(whole, options.tune, given.session, given.corpus.labels.hash),
+        threshold=judge.save_thresholds(
+            whole, options.tune, given.session, given.corpus.labels.hash
+        ),
         scorers=fit,
         parts=parts,
         gain=gain,
@@ -277,7 +369,9 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     )
 
 
-def warn_of_lost_order(name: str, before: Mapping[str, float], now: Mapping[str, float], reporter: Reporter) -> None:
+def warn_of_lost_order(
+    name: str, before: Mapping[str, float], now: Mapping[str, float], reporter: Reporter
+) -> None:
     """Warn if the sharpness that was chosen left less than half of the order of words that stage 1 planted, beyond a random order."""
     chance = before[f"random {name}"]
     if now[name] - chance < (before[name] - chance) / 2:
@@ -288,12 +382,19 @@ def warn_of_lost_order(name: str, before: Mapping[str, float], now: Mapping[str,
 
 
 def _go_on(
-    earlier: EarlierNetwork, given: Inputs, setup: Setup, prototypes: Prototypes | None, monitor: Monitor, figure: str
+    earlier: EarlierNetwork,
+    given: Inputs,
+    setup: Setup,
+    prototypes: Prototypes | None,
+    monitor: Monitor,
+    figure: str,
 ) -> dict[str, float]:
     """The figures of an earlier network on the corpus that has grown, with rows of new labels."""
     batch = monitor.validation.batch
     if earlier.new_labels and earlier.stays:
-        plant_new_labels(earlier, setup.network, setup.train, given.corpus, setup.hardware, batch, given.session)
+        plant_new_labels(
+            earlier, setup.network, setup.train, given.corpus, setup.hardware, batch, given.session
+        )
     elif earlier.new_labels and prototypes is not None:
         prototypes.choose_sharpness(monitor.validation, figure, (1.0,))
         earlier.carry_over(setup.network)
@@ -306,7 +407,9 @@ class Monitor:
 
     validation: Validation  # gives metrics on the validation split
     quality: AttentionMeasure | None  # gives the quality of attention; None without relevance
-    shortlisted: Shortlisted | None  # the share of the highest labels that it proposes is measured; None without one
+    shortlisted: (
+        Shortlisted | None
+    )  # the share of the highest labels that it proposes is measured; None without one
 
     def __call__(self, figures: dict[str, float] | None = None) -> dict[str, float]:
         """All figures of the network as it is; those of validation may be there already."""
@@ -314,12 +417,26 @@ class Monitor:
         if self.shortlisted is not None:
             at, m = self.validation, self.shortlisted.recall_at
             proposed = self.shortlisted.validation
-            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=at.batch, sample=STAGE2_SAMPLE)
+            recall = measure_recall(
+                at.network,
+                at.material.reader,
+                at.hardware,
+                proposed,
+                m,
+                batch=at.batch,
+                sample=STAGE2_SAMPLE,
+            )
             found[f"shortlist recall@{m}"] = recall
         return found
 
 
-def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, shortlisted: Shortlisted | None) -> FineTuning:
+def _make_step(
+    given: Inputs,
+    options: FinetuneOptions,
+    setup: Setup,
+    loss: LabelLoss,
+    shortlisted: Shortlisted | None,
+) -> FineTuning:
     network, train, known, anchor = setup.network, setup.train, given.statistics, None
     sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
     if options.anchor:
@@ -327,9 +444,20 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
         ranking = build_loss(*given.component(LossSpec, options.anchor_loss), "rank", given.losses)
         alone = options.fills_memory(setup.hardware.device.type, setup.hardware.processes.count)
         planter = Planter(known.table, train, contrast=64, labels_per_document=64, alone=alone)
-        anchor = Anchor(planter=planter, loss=ranking, weight=options.anchor, epochs=options.anchor_epochs)
+        anchor = Anchor(
+            planter=planter, loss=ranking, weight=options.anchor, epochs=options.anchor_epochs
+        )
     candidates = None if shortlisted is None else shortlisted.train
-    return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)
+    return FineTuning(
+        network,
+        train.reader,
+        train.split,
+        loss,
+        setup.hardware,
+        anchor,
+        sparse=sparse,
+        candidates=candidates,
+    )
 
 
 def _make_monitor(
@@ -343,7 +471,9 @@ def _make_monitor(
     network, hardware = setup.network, setup.hardware
     quality = None
     if given.statistics is not None:
-        quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=room)
+        quality = AttentionMeasure(
+            network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=room
+        )
     validation = Validation(
         network,
         setup.validation,
@@ -357,7 +487,14 @@ def _make_monitor(
     return Monitor(validation=validation, quality=quality, shortlisted=shortlisted)
 
 
-def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor, room: Room) -> TrainingResult:
+def _train(
+    given: Inputs,
+    options: FinetuneOptions,
+    setup: Setup,
+    step: FineTuning,
+    monitor: Monitor,
+    room: Room,
+) -> TrainingResult:
     """Train; the optimiser and the best epoch's copy are gone afterwards."""
     able = isinstance(setup.network.decoder, PlantableDecoder)
     planted = options.plants_tables and (able or options.prototypes is not None)
@@ -390,7 +527,14 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     factors = by_default if options.sharpness is None else (options.sharpness,)
     prototypes = None
     if planted:
-        prototypes = Prototypes(setup.network, setup.train, setup.hardware, seed=given.machine.seed, batch=room, session=given.session)
+        prototypes = Prototypes(
+            setup.network,
+            setup.train,
+            setup.hardware,
+            seed=given.machine.seed,
+            batch=room,
+            session=given.session,
+        )
 
     def start() -> dict[str, float]:
         assert prototypes is not None
@@ -400,7 +544,9 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
         figures = prototypes.choose_sharpness(validation, options.monitor, factors)
         if validation.scored is not None:
             gain = judge.gain(validation.run().whole, rank_scored(judge, validation.scored)[1])
-            given.session.reporter.note(f"before training, the network changes what the scorers reach on validation by {gain}")
+            given.session.reporter.note(
+                f"before training, the network changes what the scorers reach on validation by {gain}"
+            )
         now = monitor(figures)
         if order:
             warn_of_lost_order(order.name, before, now, given.session.reporter)
@@ -409,5 +555,7 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     plant = None if prototypes is None else start
     if given.earlier is not None:
         plant = partial(_go_on, given.earlier, given, setup, prototypes, monitor, options.monitor)
-    training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
+    training = TrainingLoop(
+        given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES
+    )
     return training.run(step, monitor, plant=plant, memory=monitor.validation.memory)

@@ -29,10 +29,15 @@ from plant_cli.training.optimiser import Group, RowAdamW, touched_rows
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
     """Values of the gradients: of a sparse one its rows, of a sharded one the shard of this process."""
     learnt = [(p, p.grad) for p in parameters if p.grad is not None]
-    return [touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g for p, g in learnt]
+    return [
+        touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g
+        for p, g in learnt
+    ]
 
 
-def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: frozenset[int]) -> None:
+def add_gradients(
+    processes: Processes, parameters: Sequence[nn.Parameter], tables: frozenset[int]
+) -> None:
     """Replace the gradients of parameters by their sums over all processes; of a table (by id), the rows that any process touched."""
     if processes.count == 1:
         return
@@ -58,10 +63,14 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
     all_rows[processes.rank, : len(rows)], all_values[processes.rank, : len(rows)] = rows, values
     processes.add([all_rows, all_values])
     filled = torch.arange(longest, device=table.device) < counts[:, None]
-    return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
+    return torch.sparse_coo_tensor(
+        all_rows[filled][None], all_values[filled], table.shape, check_invariants=False
+    ).coalesce()
 
 
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS) -> Tensor:
+def clip_gradients(
+    parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS
+) -> Tensor:
     """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`; the norm that they had."""
     spread = [p for p in parameters if isinstance(p, DTensor)]
     whole = _values([p for p in parameters if not isinstance(p, DTensor)])
@@ -71,7 +80,9 @@ def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes
         processes.add([square])
         norms.append(square.sqrt())
     norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
-    scale_gradients(parameters, (largest / (norm + 1e-6)).clamp(max=1.0))  # as torch.nn.utils.clip_grad_norm_ does it
+    scale_gradients(
+        parameters, (largest / (norm + 1e-6)).clamp(max=1.0)
+    )  # as torch.nn.utils.clip_grad_norm_ does it
     return norm
 
 
@@ -85,8 +96,13 @@ def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any
     """State of an optimiser with full tensors; empty unless `keep`. A collective call: every process must make it."""
     state = optimizer.state_dict()
     gathered: dict[int, dict[str, Any]] = {}
-    for number, values in state["state"].items():  # one after the other: a device need not hold them all
-        found = {key: gather_full(value).cpu() if keep else gather_full(value) for key, value in values.items()}
+    for number, values in state[
+        "state"
+    ].items():  # one after the other: a device need not hold them all
+        found = {
+            key: gather_full(value).cpu() if keep else gather_full(value)
+            for key, value in values.items()
+        }
         gathered[number] = found if keep else {}
     return {**state, "state": gathered} if keep else {}
 
@@ -105,11 +121,24 @@ class DataParallel:
     lockstep = False
     averaged = 1  # processes over which gradients have been averaged when a step begins
 
-    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        hardware: Hardware,
+        groups: Sequence[Group],
+        optimizer: RowAdamW,
+        clip: float,
+    ) -> None:
         self.network, self.hardware, self.processes = network, hardware, hardware.processes
-        self.groups, self.optimizer, self.clip = [group.parameters for group in groups], optimizer, clip
+        self.groups, self.optimizer, self.clip = (
+            [group.parameters for group in groups],
+            optimizer,
+            clip,
+        )
 
-    def compute(self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any) -> tuple[Tensor, float]:
+    def compute(
+        self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any
+    ) -> tuple[Tensor, float]:
         """The forward pass of a micro-batch: its loss and weight."""
         return loss(*args, **options)
 
@@ -127,7 +156,9 @@ class DataParallel:
             parameters = [p for group in self.groups for p in group]
             counts = torch.tensor([float(p.grad is not None) for p in parameters])
             self.processes.add([counts])
-            parameters = [p for p, count in zip(parameters, counts.tolist(), strict=True) if count]  # with a gradient in any process
+            parameters = [
+                p for p, count in zip(parameters, counts.tolist(), strict=True) if count
+            ]  # with a gradient in any process
             add_gradients(self.processes, parameters, self.optimizer.tables)
             scale_gradients(parameters, self.averaged / weight)
             norm = clip_gradients(parameters, self.clip, self.processes)
@@ -158,7 +189,9 @@ class _Pass(nn.Module):
         super().__init__()
         self.backbone, self.decoder = backbone, decoder
 
-    def forward(self, loss: Callable[..., tuple[Tensor, float]], args: Any, options: Any) -> tuple[Tensor, float]:
+    def forward(
+        self, loss: Callable[..., tuple[Tensor, float]], args: Any, options: Any
+    ) -> tuple[Tensor, float]:
         return loss(*args, **options)
 
 
@@ -169,7 +202,13 @@ def blocks(backbone: nn.Module) -> list[nn.Module]:
     that must not be split (`_no_split_modules`).
     """
     named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
-    names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
+    names = (
+        set(named.split(","))
+        if named
+        else {
+            n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()
+        }
+    )
     return [part for part in backbone.modules() if type(part).__name__ in names]
 
 
@@ -182,10 +221,19 @@ class FullySharded(DataParallel):
 
     lockstep = True
 
-    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        hardware: Hardware,
+        groups: Sequence[Group],
+        optimizer: RowAdamW,
+        clip: float,
+    ) -> None:
         super().__init__(network, hardware, groups, optimizer, clip)
         self.whole = network.backbone, network.decoder
-        shared: dict[int, Any] = {id(tensor): tensor for part in network.modules() for tensor in _tensors(part)}
+        shared: dict[int, Any] = {
+            id(tensor): tensor for part in network.modules() for tensor in _tensors(part)
+        }
         self.twin = deepcopy(self.whole, shared)
         root = _Pass(self.twin[0].module(), self.twin[1])
         before = [*root.parameters()]
@@ -194,9 +242,14 @@ class FullySharded(DataParallel):
         for part in (*blocks(root.backbone), root):
             fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
         self.root = root
-        self.pairs = [(old, new) for old, new in zip(before, root.parameters(), strict=True) if old is not new]
+        self.pairs = [
+            (old, new) for old, new in zip(before, root.parameters(), strict=True) if old is not new
+        ]
         spread = {id(old): new for old, new in self.pairs}
-        self.groups, self.averaged = [tuple(spread[id(p)] for p in group) for group in self.groups], self.processes.count
+        self.groups, self.averaged = (
+            [tuple(spread[id(p)] for p in group) for group in self.groups],
+            self.processes.count,
+        )
         _move_state(optimizer, spread)
         self._install(self.twin)
         self._empty()
@@ -209,7 +262,9 @@ class FullySharded(DataParallel):
         for old, _ in self.pairs:
             old.data = old.data.new_empty(0)
 
-    def compute(self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any) -> tuple[Tensor, float]:
+    def compute(
+        self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any
+    ) -> tuple[Tensor, float]:
         """A forward pass through what is sharded."""
         found: tuple[Tensor, float] = self.root(loss, args, options)
         return found
@@ -236,7 +291,11 @@ def _tensors(part: nn.Module) -> Iterator[Tensor]:
     """The tensors that a module holds, also those of 8-bit weights in its `state`."""
     yield from part.parameters(recurse=False)
     yield from part.buffers(recurse=False)
-    yield from (value for value in vars(getattr(part, "state", SimpleNamespace())).values() if isinstance(value, Tensor))
+    yield from (
+        value
+        for value in vars(getattr(part, "state", SimpleNamespace())).values()
+        if isinstance(value, Tensor)
+    )
 
 
 def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
@@ -246,7 +305,9 @@ def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter
     for old in list(optimizer.state):
         parameter: Any = spread[id(old)]
         optimizer.state[parameter] = {
-            key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value
+            key: distribute_tensor(value, parameter.device_mesh, parameter.placements)
+            if value.shape == parameter.shape
+            else value
             for key, value in optimizer.state.pop(old).items()
         }
 
@@ -267,22 +328,42 @@ class DeepSpeedZero(DataParallel):
     lockstep = True
 
     def __init__(
-        self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float, accelerator: Accelerator
+        self,
+        network: Network,
+        hardware: Hardware,
+        groups: Sequence[Group],
+        optimizer: RowAdamW,
+        clip: float,
+        accelerator: Accelerator,
     ) -> None:
         super().__init__(network, hardware, groups, optimizer, clip)
-        accelerator.state.deepspeed_plugin.deepspeed_config.update(stage_settings(clip, self.processes.count))
+        accelerator.state.deepspeed_plugin.deepspeed_config.update(
+            stage_settings(clip, self.processes.count)
+        )
         self._layout = optimizer.state_dict()["param_groups"]
         self._members = [list(entry["params"]) for entry in optimizer.param_groups]
-        learned = {p: optimizer.state.pop(p) for members in self._members for p in members if p in optimizer.state}
-        trained: Any = nn.ParameterList(p for group in self.groups for p in group)  # all that the engine needs of the network
-        trained.config = SimpleNamespace(hidden_size=network.backbone.hidden_size)  # measures buckets set to auto
+        learned = {
+            p: optimizer.state.pop(p)
+            for members in self._members
+            for p in members
+            if p in optimizer.state
+        }
+        trained: Any = nn.ParameterList(
+            p for group in self.groups for p in group
+        )  # all that the engine needs of the network
+        trained.config = SimpleNamespace(
+            hidden_size=network.backbone.hidden_size
+        )  # measures buckets set to auto
         with redirect_stdout(sys.stderr):  # where its log belongs
             self.engine, _ = accelerator.prepare(trained, optimizer)
         self._share(learned)
 
     def _share(self, learned: dict[nn.Parameter, dict[str, Tensor]]) -> None:
         """Give the share of each group its part of the optimiser state so far."""
-        from deepspeed.utils import lazy_init_hp_params_optimizer_state, safe_set_full_optimizer_state
+        from deepspeed.utils import (
+            lazy_init_hp_params_optimizer_state,
+            safe_set_full_optimizer_state,
+        )
 
         for entry, members in zip(self.optimizer.param_groups, self._members, strict=True):
             (share,) = entry["params"]
@@ -316,11 +397,19 @@ class DeepSpeedZero(DataParallel):
         from deepspeed.utils import safe_get_full_optimizer_state
 
         found: dict[int, dict[str, Tensor]] = {}
-        for entry, layout, members in zip(self.optimizer.param_groups, self._layout, self._members, strict=True):
+        for entry, layout, members in zip(
+            self.optimizer.param_groups, self._layout, self._members, strict=True
+        ):
             steps = self.optimizer.state[entry["params"][0]]["step"].cpu()
             for number, parameter in zip(layout["params"], members, strict=True) if steps else ():
-                moments = {key: safe_get_full_optimizer_state(parameter, key) for key in MOMENT_NAMES}
-                found[number] = {"step": steps.clone(), **{key: value.cpu() for key, value in moments.items()}} if keep else {}
+                moments = {
+                    key: safe_get_full_optimizer_state(parameter, key) for key in MOMENT_NAMES
+                }
+                found[number] = (
+                    {"step": steps.clone(), **{key: value.cpu() for key, value in moments.items()}}
+                    if keep
+                    else {}
+                )
         return {"state": found, "param_groups": self._layout} if keep else {}
 
     def end(self) -> None:
@@ -338,7 +427,9 @@ def stage_settings(clip: float, processes: int) -> dict[str, Any]:
         "gradient_accumulation_steps": 1,
         "train_micro_batch_size_per_gpu": 1,
         "train_batch_size": processes,
-        "bf16": {"enabled": False},  # products run in bf16 as --precision says, weights stay in fp32
+        "bf16": {
+            "enabled": False
+        },  # products run in bf16 as --precision says, weights stay in fp32
         "fp16": {"enabled": False},
         "zero_force_ds_cpu_optimizer": False,
     }

@@ -44,18 +44,29 @@ def _finish(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-def _count_added(result: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object) -> int:
+def _count_added(
+    result: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object
+) -> int:
     return 2 * left[0] * left[1] * right[1]
 
 
-def _count_attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *rest: object, **more: object) -> int:
+def _count_attention(
+    query: Sequence[int], key: Sequence[int], value: Sequence[int], *rest: object, **more: object
+) -> int:
     return 2 * math.prod(query[:3]) * key[2] * (query[3] + value[3])
 
 
 def _count_attention_backward(
-    gradient: object, query: Sequence[int], key: Sequence[int], value: Sequence[int], *rest: object, **_: object
+    gradient: object,
+    query: Sequence[int],
+    key: Sequence[int],
+    value: Sequence[int],
+    *rest: object,
+    **_: object,
 ) -> int:
-    return 2 * math.prod(query[:3]) * key[2] * (3 * query[3] + 2 * value[3])  # scores are computed again
+    return (
+        2 * math.prod(query[:3]) * key[2] * (3 * query[3] + 2 * value[3])
+    )  # scores are computed again
 
 
 FORMULAS: Mapping[Any, Callable[..., int]] = {
@@ -69,7 +80,9 @@ FORMULAS: Mapping[Any, Callable[..., int]] = {
 """Of operators that torch does not count, or counts only where queries have as many heads as keys."""
 
 
-def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
+def count_operations(
+    run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None
+) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
     What torch has no formula for counts nothing: kernels of our own, its fused attention on processors. `formulas` are those of further
@@ -78,7 +91,9 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
     counter = FlopCounterMode(display=False, custom_mapping={**FORMULAS, **(formulas or {})})
     counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
     fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
+    torch.backends.mha.set_fastpath_enabled(
+        False
+    )  # torch's whole layers have no formula, their products have
     try:
         with counter, in_one_thread(), without_replays():
             run()
@@ -115,7 +130,9 @@ class Throughput:
     padding_share: float  # share of the positions in batches that are padding
     share_of_peak: float  # operations of matrix products in training, over what the machine does in one large product in the same time
     peak_memory_gb: float  # largest resident memory of the process so far, on a GPU of the device
-    cache_seconds: float | None  # time in which the frozen backbone read train once; None without a cache, or where it was there before
+    cache_seconds: (
+        float | None
+    )  # time in which the frozen backbone read train once; None without a cache, or where it was there before
     epoch_seconds: Sequence[float]  # of each epoch
     operations_per_document: float
     """Of matrix products, forward and backward, for a training document of mean length; a backbone whose states are cached is not
@@ -128,7 +145,9 @@ class Throughput:
         """How many times as long the first epoch took, with what the backbone read for it, as a later one (the median)."""
         if self.cache_seconds is None or len(self.epoch_seconds) < 2:
             return None
-        return (self.cache_seconds + self.epoch_seconds[0]) / max(float(np.median(self.epoch_seconds[1:])), 1e-9)
+        return (self.cache_seconds + self.epoch_seconds[0]) / max(
+            float(np.median(self.epoch_seconds[1:])), 1e-9
+        )
 
     def summary(self) -> dict[str, float | None]:
         """For stage.json."""
@@ -143,7 +162,12 @@ class Throughput:
 
 
 def measure_throughput(
-    network: Network, reader: HiddenReader, hardware: Hardware, step: BatchLoss, outcome: TrainingResult, batch: int
+    network: Network,
+    reader: HiddenReader,
+    hardware: Hardware,
+    step: BatchLoss,
+    outcome: TrainingResult,
+    batch: int,
 ) -> Throughput:
     """The figures of a training that has ended; runs one more micro-batch, to count its operations.
 
@@ -151,7 +175,9 @@ def measure_throughput(
     """
     sizes = lengths(reader.tokens)
     order = np.argsort(sizes, kind="stable")
-    middle = np.sort(order[max(0, len(order) // 2 - batch // 2) :][:batch])  # documents of median length stand for all
+    middle = np.sort(
+        order[max(0, len(order) // 2 - batch // 2) :][:batch]
+    )  # documents of median length stand for all
     tokens_per_second = outcome.documents_per_second * float(sizes.mean())
 
     def run_once() -> None:
@@ -167,8 +193,12 @@ def measure_throughput(
         documents_per_second=outcome.documents_per_second,
         tokens_per_second=tokens_per_second,
         padding_share=outcome.padding,
-        share_of_peak=tokens_per_second * per_token / (matrix_rate(hardware.device, hardware.dtype) * hardware.processes.count),
-        peak_memory_gb=torch.cuda.max_memory_allocated(hardware.device) / 1e9 if hardware.device.type == "cuda" else peak_memory_gb(),
+        share_of_peak=tokens_per_second
+        * per_token
+        / (matrix_rate(hardware.device, hardware.dtype) * hardware.processes.count),
+        peak_memory_gb=torch.cuda.max_memory_allocated(hardware.device) / 1e9
+        if hardware.device.type == "cuda"
+        else peak_memory_gb(),
         cache_seconds=reader.filled_in if isinstance(reader, CachedReader) else None,
         epoch_seconds=outcome.epoch_seconds,
         operations_per_document=per_token * float(sizes.mean()),

@@ -51,8 +51,14 @@ SHORTLIST_FROM = 2000
 class TrainingOptions(Options):
     """How long and how fast to train."""
 
-    patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
-    batch: int = option(32, "Documents of one optimiser step; the last step of an epoch has what is left over.", ge=1)
+    patience: int | None = option(
+        2, "Epochs without a better validation value before training stops.", ge=1
+    )
+    batch: int = option(
+        32,
+        "Documents of one optimiser step; the last step of an epoch has what is left over.",
+        ge=1,
+    )
     micro_batch: int | Literal["auto"] | None = option(
         None,
         "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out. auto: documents of like length, as "
@@ -60,7 +66,9 @@ class TrainingOptions(Options):
         level="everyday",
         value="N",
     )
-    rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
+    rate_backbone: float = option(
+        5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0
+    )
     layer_rates: LayerRates = option(
         "equal",
         "How fast the backbone's layers learn, the last ones first. equal: all at its rate; harmonic: 1, 1/2, 1/3, … of it; "
@@ -69,12 +77,20 @@ class TrainingOptions(Options):
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
     sparse_updates: bool | None = option(
-        None, f"Update only the label rows used in a step: less memory. Default: from {SPARSE_FROM:,} labels on."
+        None,
+        f"Update only the label rows used in a step: less memory. Default: from {SPARSE_FROM:,} labels on.",
     )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
-    cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
-    tracker: str | None = option(None, "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …")
-    curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
+    cache_limit: float = option(
+        8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0
+    )
+    tracker: str | None = option(
+        None,
+        "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …",
+    )
+    curves: bool = option(
+        False, "Draw loss and validation figure as lines in the terminal after every epoch."
+    )
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
 
     @field_validator("micro_batch", mode="before")
@@ -88,7 +104,9 @@ class TrainingOptions(Options):
 
     def fills_memory(self, device: str, processes: int) -> bool:
         """Whether a micro-batch is as large as memory allows, on a type of device ("cuda", "cpu")."""
-        return processes == 1 and (self.micro_batch == "auto" or (self.micro_batch is None and device == "cuda"))
+        return processes == 1 and (
+            self.micro_batch == "auto" or (self.micro_batch is None and device == "cuda")
+        )
 
     @property
     def documents(self) -> int:
@@ -99,7 +117,10 @@ class TrainingOptions(Options):
 class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
-    relevance: str | None = option(None, "Tag of the `plant mig` whose relevance is planted, such as control (default: without a tag).")
+    relevance: str | None = option(
+        None,
+        "Tag of the `plant mig` whose relevance is planted, such as control (default: without a tag).",
+    )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     epochs: int | None = option(
         None,
@@ -108,32 +129,50 @@ class PretrainOptions(TrainingOptions):
         level="everyday",
         ge=1,
     )
-    least_gain: float = option(0.003, "Least gain in validation nDCG of an epoch that counts as better.", ge=0)
+    least_gain: float = option(
+        0.003, "Least gain in validation nDCG of an epoch that counts as better.", ge=0
+    )
     rate_attention: float | None = option(
         None,
         f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} where queries start from a regression, "
         f"{RATE_DRAWN:g} where they start as they were drawn.",
         gt=0,
     )
-    freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
-    contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
-    labels_per_document: int = option(16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
-    score: Literal["log-mass", "mass", "log-mean"] = option("log-mass", "A word's score by its tokens' attention.")
+    freeze_backbone: bool = option(
+        True, "Train only the label attention; hidden states are then computed once and cached."
+    )
+    contrast: int = option(
+        64,
+        "Words without relevance that join each document's lists; 0: none (the paper), -1: all.",
+        ge=-1,
+    )
+    labels_per_document: int = option(
+        16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1
+    )
+    score: Literal["log-mass", "mass", "log-mean"] = option(
+        "log-mass", "A word's score by its tokens' attention."
+    )
     start: Literal["regression", "random"] | None = option(
         None,
         "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
         "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
         "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
-    items: Literal["words", "positions"] = option("words", "What is ranked: a document's distinct words, or each position (paper).")
-    title_documents: bool = option(False, "Train on the titles of labels, too: each is a short document with that label alone.")
+    items: Literal["words", "positions"] = option(
+        "words", "What is ranked: a document's distinct words, or each position (paper)."
+    )
+    title_documents: bool = option(
+        False, "Train on the titles of labels, too: each is a short document with that label alone."
+    )
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
     def regresses(self, *, able: bool, titles: bool) -> bool:
         """Whether queries start from a regression."""
         return self.start == "regression" or (self.start is None and able and not titles)
 
-    def choose_epochs(self, *, regressed: bool, documents: int, assignments: int, labels: int) -> int:
+    def choose_epochs(
+        self, *, regressed: bool, documents: int, assignments: int, labels: int
+    ) -> int:
         """What the user gave, else by how many lists an epoch ranks."""
         if self.epochs is not None:
             return self.epochs
@@ -162,7 +201,9 @@ class ByStart(Generic[Value]):
     @property
     def help(self) -> str:
         """The sentence that a help text ends with."""
-        planted, plain = ("all epochs" if value is None else f"{value:g}" for value in (self.planted, self.plain))
+        planted, plain = (
+            "all epochs" if value is None else f"{value:g}" for value in (self.planted, self.plain)
+        )
         return f"Default: {planted} with planted label tables, {plain} without."
 
     def choose(self, given: Value | None, *, planted: bool) -> Value:
@@ -182,9 +223,17 @@ LEAST_GAIN = ByStart(planted=0.002, plain=0.0)
 class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
 
-    init: Literal["planted", "random"] = option("planted", "What training starts from: all that is planted, or nothing.", level="everyday")
-    planted: str | None = option(None, "Tag of the `plant pretrain-attn` to start from, such as control (default: without a tag).")
-    prototypes: bool | None = option(None, "Start label tables from what attention gathers in train (default: if planted; paper: no).")
+    init: Literal["planted", "random"] = option(
+        "planted", "What training starts from: all that is planted, or nothing.", level="everyday"
+    )
+    planted: str | None = option(
+        None,
+        "Tag of the `plant pretrain-attn` to start from, such as control (default: without a tag).",
+    )
+    prototypes: bool | None = option(
+        None,
+        "Start label tables from what attention gathers in train (default: if planted; paper: no).",
+    )
     sharpness: float | None = option(
         None,
         "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
@@ -199,24 +248,57 @@ class FinetuneOptions(TrainingOptions):
         was="lexical",
     )
     epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
-    rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
-    network: bool = option(True, "Train a network, not only scorers. Without one the model is ready in seconds.", level="everyday")
-    only_new: bool = option(False, "Give new labels rows in the network, as `plant labels apply` asks for, and train nothing.")
-    only_if_better: bool = option(False, "Keep the network only if it adds: gain in MAP on validation above 0 (95%).", level="everyday")
-    allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
-    patience: int | None = option(None, f"Epochs without a better validation value before training stops. {PATIENCE.help}", ge=1)
+    rate_attention: float = option(
+        1e-3, "Peak learning rate of label queries and attention maps.", gt=0
+    )
+    network: bool = option(
+        True,
+        "Train a network, not only scorers. Without one the model is ready in seconds.",
+        level="everyday",
+    )
+    only_new: bool = option(
+        False,
+        "Give new labels rows in the network, as `plant labels apply` asks for, and train nothing.",
+    )
+    only_if_better: bool = option(
+        False,
+        "Keep the network only if it adds: gain in MAP on validation above 0 (95%).",
+        level="everyday",
+    )
+    allow_missing: bool = option(
+        False, "Leave a scorer out that fails, with a warning, instead of stopping."
+    )
+    patience: int | None = option(
+        None,
+        f"Epochs without a better validation value before training stops. {PATIENCE.help}",
+        ge=1,
+    )
     least_gain: float | None = option(
         None,
         f"Least gain of an epoch that counts as better: in the validation figure, when training decides whether to stop. {LEAST_GAIN.help}",
         ge=0,
     )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
-    rate_head: float | None = option(None, f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}", gt=0)
-    rate_boost: float | None = option(None, f"Peak learning rate of the tables of each label (boost). {RATE_BOOST.help}", gt=0)
-    unfreeze: Literal["gradual", "all"] = option("gradual", "Order of unfreezing. gradual: value path and head, attention, backbone.")
-    unfreeze_epochs: int = option(1, "Epochs that pass before gradual unfreezing goes one step on.", ge=1)
-    attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
-    anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
+    rate_head: float | None = option(
+        None,
+        f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}",
+        gt=0,
+    )
+    rate_boost: float | None = option(
+        None, f"Peak learning rate of the tables of each label (boost). {RATE_BOOST.help}", gt=0
+    )
+    unfreeze: Literal["gradual", "all"] = option(
+        "gradual", "Order of unfreezing. gradual: value path and head, attention, backbone."
+    )
+    unfreeze_epochs: int = option(
+        1, "Epochs that pass before gradual unfreezing goes one step on.", ge=1
+    )
+    attention_factor: float = option(
+        0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1
+    )
+    anchor: float = option(
+        0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0
+    )
     anchor_epochs: int = option(5, "Epochs over which the anchor fades out.", ge=1)
     anchor_loss: Choice = choice("loss", "lambda", "The ranking loss of the anchor.")
     shortlist: Choice | None = choice(
@@ -227,7 +309,9 @@ class FinetuneOptions(TrainingOptions):
         f"Default: words from {SHORTLIST_FROM:,} labels on, if there are scorers beside the network and the run has relevance, else none "
         "(paper: none).",
     )
-    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option("MAP", "Validation figure that decides which epoch is kept.")
+    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
+        "MAP", "Validation figure that decides which epoch is kept."
+    )
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",
         "What the threshold maximises; it is tuned on validation. per-label: one threshold for each label, for the label's own F1.",
@@ -235,7 +319,11 @@ class FinetuneOptions(TrainingOptions):
         was="threshold",
     )
 
-    exclude: tuple[str, ...] = option((), "A label never suggested: its id or title, or a file of them (repeatable).", level="everyday")
+    exclude: tuple[str, ...] = option(
+        (),
+        "A label never suggested: its id or title, or a file of them (repeatable).",
+        level="everyday",
+    )
 
     @property
     def plants_tables(self) -> bool:
@@ -250,19 +338,29 @@ class FinetuneOptions(TrainingOptions):
     @property
     def schedule(self) -> Schedule:
         """When parts of the network are unfrozen."""
-        return Schedule(gradual=self.unfreeze == "gradual", attention_factor=self.attention_factor, epochs=self.unfreeze_epochs)
+        return Schedule(
+            gradual=self.unfreeze == "gradual",
+            attention_factor=self.attention_factor,
+            epochs=self.unfreeze_epochs,
+        )
 
     @property
     def needs_relevance(self) -> bool:
         """Whether the stage cannot do without the run's relevance table."""
-        return self.network and (bool(self.anchor) or (self.shortlist is not None and self.shortlist.name != "none"))
+        return self.network and (
+            bool(self.anchor) or (self.shortlist is not None and self.shortlist.name != "none")
+        )
 
     @property
     def chosen_scorers(self) -> list[Choice]:
         """The scorers that are used."""
         if self.scorers is not None:
             return self.scorers
-        return [Choice(name=name) for name in DEFAULT_SCORERS] if self.init == "planted" or not self.network else []
+        return (
+            [Choice(name=name) for name in DEFAULT_SCORERS]
+            if self.init == "planted" or not self.network
+            else []
+        )
 
     @field_validator("scorers", mode="before")
     @classmethod
@@ -271,7 +369,11 @@ class FinetuneOptions(TrainingOptions):
         given = [value] if isinstance(value, str) else value
         if not isinstance(given, list | tuple):
             return given
-        parts = [part for item in given for part in (map(str.strip, item.split(",")) if isinstance(item, str) else [item])]
+        parts = [
+            part
+            for item in given
+            for part in (map(str.strip, item.split(",")) if isinstance(item, str) else [item])
+        ]
         return [part for part in parts if part not in ("", "none")]
 
     @model_validator(mode="after")
@@ -280,7 +382,9 @@ class FinetuneOptions(TrainingOptions):
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"the scorer '{repeated[0]}' is named twice")
         if not self.network and not names:
-            raise ValueError("with --no-network at least one scorer is needed: leave --no-network out, or name --scorers")
+            raise ValueError(
+                "with --no-network at least one scorer is needed: leave --no-network out, or name --scorers"
+            )
         return self
 
     def reads_stage(self, stage: str) -> bool:

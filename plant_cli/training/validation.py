@@ -47,7 +47,9 @@ def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None)
 
 
 @torch.no_grad()
-def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: Room | int) -> bool:
+def starts_sparse(
+    network: Network, material: Material, hardware: Hardware, batch: Room | int
+) -> bool:
     """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
 
     Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
@@ -72,8 +74,12 @@ class Validation:
     hardware: Hardware
     judge: Judge
     batch: Room | int  # what is in memory at once; a number is one of documents
-    scored: ScoredDocuments | None = None  # the split, scored by the scorers; None: there is a network alone
-    candidates: ShortlistedLabels | None = None  # the labels of each document that are scored; None: every label
+    scored: ScoredDocuments | None = (
+        None  # the split, scored by the scorers; None: there is a network alone
+    )
+    candidates: ShortlistedLabels | None = (
+        None  # the labels of each document that are scored; None: every label
+    )
     starts_sparse: bool = True  # whether the untrained network assigns few labels: else it cannot collapse until it has learned to
 
     def __post_init__(self) -> None:
@@ -90,7 +96,11 @@ class Validation:
         if share <= self.limit:
             self.memory[FEW_ASSIGNED] = True
         elif self.memory[FEW_ASSIGNED]:
-            labels = "all labels" if self.candidates is None else "the labels that are scored between epochs (--shortlist)"
+            labels = (
+                "all labels"
+                if self.candidates is None
+                else "the labels that are scored between epochs (--shortlist)"
+            )
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * share:.0f}% of {labels} to every document (recall goes to 1)",
                 where="the validation split",
@@ -104,7 +114,10 @@ class Validation:
         alone = self.judge.figures(judged.alone)
         if self.scored is None:
             return alone
-        return {**self.judge.figures(judged.whole), **{NETWORK_METRICS[name]: value for name, value in alone.items()}}
+        return {
+            **self.judge.figures(judged.whole),
+            **{NETWORK_METRICS[name]: value for name, value in alone.items()},
+        }
 
     def run(self, *, every_label: bool = False) -> Judged:
         """The network as it is now, alone and with the scorers beside it; by all labels, as `predict` scores them, where asked for."""
@@ -112,11 +125,25 @@ class Validation:
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)
         scoring = Scoring(
-            name="validation", k=LABELS_JUDGED, batch=self.batch, reporter=SilentReporter(), keep=collector.keep, candidates=candidates
+            name="validation",
+            k=LABELS_JUDGED,
+            batch=self.batch,
+            reporter=SilentReporter(),
+            keep=collector.keep,
+            candidates=candidates,
         )
-        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[FINAL_SCORES]
+        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[
+            FINAL_SCORES
+        ]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()
-        prior, counts = (1.0,) if self.scored is None else DEFAULT_WEIGHTS, self.judge.train_counts[:labels]
-        calibrated = calibrate(pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None)
-        return Judged(alone=alone, whole=pairs.top(calibrated.logits, LABELS_JUDGED), calibrated=calibrated)
+        prior, counts = (
+            (1.0,) if self.scored is None else DEFAULT_WEIGHTS,
+            self.judge.train_counts[:labels],
+        )
+        calibrated = calibrate(
+            pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None
+        )
+        return Judged(
+            alone=alone, whole=pairs.top(calibrated.logits, LABELS_JUDGED), calibrated=calibrated
+        )

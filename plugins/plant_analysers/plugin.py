@@ -8,7 +8,11 @@ from typing import Any
 
 from plant_cli.api import AnalyserSpec, NoOptions, hookimpl
 
-CODES = {"no": "nb", "hr": "hbs", "sr": "hbs"}  # where simplemma names a language otherwise than ISO 639-1
+CODES = {
+    "no": "nb",
+    "hr": "hbs",
+    "sr": "hbs",
+}  # where simplemma names a language otherwise than ISO 639-1
 ALGORITHMS = (
     "ar=arabic ca=catalan cs=czech da=danish de=german el=greek en=english eo=esperanto es=spanish et=estonian eu=basque fa=persian "
     "fi=finnish fr=french ga=irish hi=hindi hu=hungarian hy=armenian id=indonesian it=italian lt=lithuanian nl=dutch no=norwegian "
@@ -26,7 +30,9 @@ def _open_dictionaries() -> Callable[[str, str], str]:
         factory: Any = strategies.dictionaries.TrieDictionaryFactory()
     except ImportError:  # marisa-trie is missing: each process reads the dictionaries anew
         factory = None
-    return Lemmatizer(lemmatization_strategy=strategies.DefaultStrategy(dictionary_factory=factory)).lemmatize
+    return Lemmatizer(
+        lemmatization_strategy=strategies.DefaultStrategy(dictionary_factory=factory)
+    ).lemmatize
 
 
 class Lemmas:

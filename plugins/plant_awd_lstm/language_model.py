@@ -32,7 +32,8 @@ PAD, UNKNOWN, BEGIN = range(len(SPECIAL))
 
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 LANGUAGE_MODEL_TOKEN = regex.compile(
-    rf"{_UNSPACED}\p{{M}}*+|[[\p{{L}}\p{{N}}_]--{_UNSPACED}][[\p{{L}}\p{{N}}\p{{M}}_]--{_UNSPACED}]*+|\S\p{{M}}*+", regex.VERSION1
+    rf"{_UNSPACED}\p{{M}}*+|[[\p{{L}}\p{{N}}_]--{_UNSPACED}][[\p{{L}}\p{{N}}\p{{M}}_]--{_UNSPACED}]*+|\S\p{{M}}*+",
+    regex.VERSION1,
 )
 """A run of letters and digits, a character of a script without spaces, or one sign."""
 
@@ -82,7 +83,11 @@ def read_language_model_vocabulary(folder: Path) -> Vocabulary:
     if not texts or tuple(words[: len(SPECIAL)]) != SPECIAL or len(set(words)) != len(words):
         why = "it is no list of distinct words, or does not begin with the special ones"
         raise damaged_file(
-            what, why, folder / VOCABULARY_FILE, expected=f"a JSON list that begins with {', '.join(SPECIAL)}", todo=RESTORE_OR_PRETRAIN
+            what,
+            why,
+            folder / VOCABULARY_FILE,
+            expected=f"a JSON list that begins with {', '.join(SPECIAL)}",
+            todo=RESTORE_OR_PRETRAIN,
         )
     return Vocabulary(tuple(words))
 
@@ -94,7 +99,10 @@ def fit_vocabulary(texts: Iterable[str], *, min_count: int, max_words: int) -> V
         counts.update(fold(match[0]) for match in LANGUAGE_MODEL_TOKEN.finditer(text))
     for word in SPECIAL:
         counts.pop(word, None)
-    frequent = sorted((word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word))
+    frequent = sorted(
+        (word for word, count in counts.items() if count >= min_count),
+        key=lambda word: (-counts[word], word),
+    )
     if len(frequent) < 2:
         most = max(counts.values(), default=0)
         raise DataError(
@@ -155,7 +163,17 @@ class LstmLayer(nn.Module):
         recurrent = functional.dropout(self.weight_hh, self.weight_dropout, self.training)
         parameters = [self.weight_ih, recurrent, self.bias_ih, self.bias_hh]
         with torch.autocast(inputs.device.type, enabled=False):
-            outputs, hidden, cell = torch.lstm(inputs.to(recurrent.dtype), state, parameters, True, 1, 0.0, self.training, False, True)
+            outputs, hidden, cell = torch.lstm(
+                inputs.to(recurrent.dtype),
+                state,
+                parameters,
+                True,
+                1,
+                0.0,
+                self.training,
+                False,
+                True,
+            )
         return outputs, (hidden, cell)
 
 
@@ -169,7 +187,9 @@ class Encoder(nn.Module):
         self.embedding = nn.Embedding(words, size, padding_idx=PAD)
         nn.init.uniform_(self.embedding.weight, -EMBEDDING_RANGE, EMBEDDING_RANGE)
         widths = [size, *[hidden] * (count - 1), size]
-        self.layers = nn.ModuleList(LstmLayer(before, after, dropouts.weight_dropout) for before, after in pairwise(widths))
+        self.layers = nn.ModuleList(
+            LstmLayer(before, after, dropouts.weight_dropout) for before, after in pairwise(widths)
+        )
 
     def forward(self, ids: Tensor, states: Sequence[LstmState] | None = None) -> Outputs:
         """Read a window of tokens [B, T] after the states of the window before (None: the beginning)."""
@@ -183,7 +203,11 @@ class Encoder(nn.Module):
             zero = weight.new_zeros(1, len(ids), weight.shape[1])
             outputs, state = layer(outputs, states[number] if states else (zero, zero))
             after.append(state)
-        return Outputs(raw=outputs, dropped=locked_dropout(outputs, drop.output_dropout, self.training), states=after)
+        return Outputs(
+            raw=outputs,
+            dropped=locked_dropout(outputs, drop.output_dropout, self.training),
+            states=after,
+        )
 
     def _embed(self, ids: Tensor) -> Tensor:
         """Embeddings [B, T, E]; a dropped word is dropped everywhere in the window."""
@@ -203,10 +227,14 @@ class LanguageModel(nn.Module):
         self.encoder = encoder
         self.output_bias = nn.Parameter(torch.zeros(len(encoder.embedding.weight)))
 
-    def forward(self, ids: Tensor, states: Sequence[LstmState] | None = None) -> tuple[Tensor, Outputs]:
+    def forward(
+        self, ids: Tensor, states: Sequence[LstmState] | None = None
+    ) -> tuple[Tensor, Outputs]:
         """Logits of the next token [B, T, V], and the encoder's outputs."""
         outputs: Outputs = self.encoder(ids, states)
-        return functional.linear(outputs.dropped, self.encoder.embedding.weight, self.output_bias), outputs
+        return functional.linear(
+            outputs.dropped, self.encoder.embedding.weight, self.output_bias
+        ), outputs
 
 
 def locked_dropout(values: Tensor, share: float, training: bool) -> Tensor:
@@ -224,7 +252,9 @@ def detach(states: Sequence[LstmState]) -> list[LstmState]:
 
 def first_rows(states: Sequence[LstmState], count: int) -> list[LstmState]:
     """The states of the first documents of a batch."""
-    return [(hidden[:, :count].contiguous(), cell[:, :count].contiguous()) for hidden, cell in states]
+    return [
+        (hidden[:, :count].contiguous(), cell[:, :count].contiguous()) for hidden, cell in states
+    ]
 
 
 Ids = npt.NDArray[np.int64]
@@ -280,7 +310,9 @@ class Streams:
             yield Window(inputs=inputs[:, part], targets=targets[:, part])
 
 
-def document_batches(documents: Sequence[Int32Array], direction: Direction, batch: int) -> Iterator[Window]:
+def document_batches(
+    documents: Sequence[Int32Array], direction: Direction, batch: int
+) -> Iterator[Window]:
     """All documents, the longest first, each from its beginning; the last target of a document is the mark of the next one's beginning."""
     step = -1 if direction == "backward" else 1
     order = np.argsort([-len(document) for document in documents], kind="stable")

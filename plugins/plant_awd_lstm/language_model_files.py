@@ -11,7 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from plant_awd_lstm import Direction
-from plant_awd_lstm.language_model import BEGIN, PAD, RESTORE_OR_PRETRAIN, SPECIAL, UNKNOWN, LanguageModel, Sizes, Vocabulary
+from plant_awd_lstm.language_model import (
+    BEGIN,
+    PAD,
+    RESTORE_OR_PRETRAIN,
+    SPECIAL,
+    UNKNOWN,
+    LanguageModel,
+    Sizes,
+    Vocabulary,
+)
 from plant_cli.api import ArtefactError, DataError, first_line
 from plant_cli.api.errors import damaged_file
 from plant_cli.kit import read_json, read_tensors, write_json, write_tensors
@@ -34,22 +43,36 @@ def read_language_model_description(folder: Path) -> tuple[Sizes, dict[str, floa
     what = "the description of the language model"
     known: Any = read_json(folder / LANGUAGE_MODEL_FILE, what)
     try:
-        sizes = Sizes(embedding=int(known["embedding"]), hidden=int(known["hidden"]), layers=int(known["layers"]))
+        sizes = Sizes(
+            embedding=int(known["embedding"]),
+            hidden=int(known["hidden"]),
+            layers=int(known["layers"]),
+        )
         return sizes, {str(name): float(value) for name, value in known["perplexity"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         expected = "embedding, hidden, layers and perplexity, as the stage wrote them"
         raise damaged_file(
-            what, "it lacks a key, or a value is no number", folder / LANGUAGE_MODEL_FILE, expected=expected, todo=RESTORE_OR_PRETRAIN
+            what,
+            "it lacks a key, or a value is no number",
+            folder / LANGUAGE_MODEL_FILE,
+            expected=expected,
+            todo=RESTORE_OR_PRETRAIN,
         ) from error
 
 
-def write_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
+def write_weights(
+    folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary
+) -> None:
     """Write all weights of an encoder."""
-    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in encoder.state_dict().items()}
+    tensors = {
+        name: tensor.detach().contiguous().cpu() for name, tensor in encoder.state_dict().items()
+    }
     write_tensors(weights_path(folder, direction), tensors, {"vocabulary": vocabulary.hash})
 
 
-def read_language_model_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
+def read_language_model_weights(
+    folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary
+) -> None:
     """Read weights into an encoder; `ArtefactError` if they are missing or damaged, or of another vocabulary or other sizes."""
     path = weights_path(folder, direction)
     if not path.exists():
@@ -69,7 +92,9 @@ def read_language_model_weights(folder: Path, direction: Direction, encoder: nn.
         )
     wanted = encoder.state_dict()
     for name in sorted({*tensors, *wanted}):
-        shape, needed = (list(weights[name].shape) if name in weights else None for weights in (tensors, wanted))
+        shape, needed = (
+            list(weights[name].shape) if name in weights else None for weights in (tensors, wanted)
+        )
         if shape != needed:
             raise ArtefactError(
                 f"the weights '{name}' of the language model have shape {shape}, where the network has {needed}",
@@ -85,12 +110,18 @@ def read_language_model_weights(folder: Path, direction: Direction, encoder: nn.
 THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
 EMBEDDING, BIAS = "encoder.embedding.weight", "output_bias"
 PREFIXES = re.compile(r"^(?:module\.|model\.|0\.|1\.)+")
-RECURRENT = re.compile(r"^rnns\.(\d+)\.(?:module\.)?(weight_ih|weight_hh|bias_ih|bias_hh)_l0(_raw)?$")
-OUR_WEIGHTS = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
+RECURRENT = re.compile(
+    r"^rnns\.(\d+)\.(?:module\.)?(weight_ih|weight_hh|bias_ih|bias_hh)_l0(_raw)?$"
+)
+OUR_WEIGHTS = re.compile(
+    r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$"
+)
 TO_SAFETENSORS = "save its tensors as safetensors where you trust the file, and give that one"
 
 
-def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path) -> tuple[int, int]:
+def import_weights(
+    model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path
+) -> tuple[int, int]:
     """Start a fresh language model from published weights, with the words of their rows; other words start from the mean embedding.
 
     Returns:
@@ -99,7 +130,9 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
     published = _rename(read_published(path), path)
     known = read_words(words)
     wanted = dict(model.named_parameters())
-    layers = {name: parameter for name, parameter in wanted.items() if name not in (EMBEDDING, BIAS)}
+    layers = {
+        name: parameter for name, parameter in wanted.items() if name not in (EMBEDDING, BIAS)
+    }
     for name, parameter in layers.items():
         _require_shape(name, published.get(name), list(parameter.shape), path)
     for name in sorted(published.keys() - wanted.keys()):
@@ -117,13 +150,20 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
                 expected="finite numbers",
                 todo="get the file again, or train from scratch without --weights",
             )
-    _require_shape(EMBEDDING, published[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
+    _require_shape(
+        EMBEDDING, published[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words
+    )
     row_of = {word: row for row, word in reversed(list(enumerate(known)))}
     special = {ours: row_of[theirs] for theirs, ours in THEIR_SPECIAL.items() if theirs in row_of}
-    rows = torch.tensor([special.get(row, row_of.get(word, -1)) for row, word in enumerate(vocabulary.words)])
+    rows = torch.tensor(
+        [special.get(row, row_of.get(word, -1)) for row, word in enumerate(vocabulary.words)]
+    )
     matched = int((rows[len(SPECIAL) :] >= 0).sum())
     if not matched:
-        ours, theirs = (", ".join(map(repr, some[len(SPECIAL) : len(SPECIAL) + 3])) for some in (vocabulary.words, known))
+        ours, theirs = (
+            ", ".join(map(repr, some[len(SPECIAL) : len(SPECIAL) + 3]))
+            for some in (vocabulary.words, known)
+        )
         raise DataError(
             f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published embedding",
             where=f"{words}: {theirs}, …, where the corpus has {ours}, …",
@@ -145,7 +185,10 @@ def read_published(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a torch file that holds nothing that would run code."""
     if not path.exists():
         raise ArtefactError(
-            "there are no published weights", where=str(path), expected="a file of weights", todo="correct --weights or --weights-backward"
+            "there are no published weights",
+            where=str(path),
+            expected="a file of weights",
+            todo="correct --weights or --weights-backward",
         )
     if path.suffix == ".safetensors":
         return read_tensors(path, "the published weights", "get the file again")[0]
@@ -163,7 +206,10 @@ def read_published(path: Path) -> dict[str, Tensor]:
     tensors = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
     if not tensors:
         raise ArtefactError(
-            "the file of published weights names no tensors", where=str(path), expected="names with tensors", todo=TO_SAFETENSORS
+            "the file of published weights names no tensors",
+            where=str(path),
+            expected="names with tensors",
+            todo=TO_SAFETENSORS,
         )
     return tensors
 
@@ -174,7 +220,9 @@ def read_words(path: Path) -> list[str]:
         words = read_json(path, "the list of words of the published weights")
     else:
         try:
-            words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # splitlines() would split words that hold U+2028
+            words = (
+                path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            )  # splitlines() would split words that hold U+2028
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(
                 f"the words of the published weights cannot be read: {error}",
@@ -183,7 +231,12 @@ def read_words(path: Path) -> list[str]:
                 todo="correct --words; a pickled list (itos.pkl) must be written out as text first",
             ) from error
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise DataError("the words of the published weights are no list of texts", where=str(path), expected="[…]", todo="correct --words")
+        raise DataError(
+            "the words of the published weights are no list of texts",
+            where=str(path),
+            expected="[…]",
+            todo="correct --words",
+        )
     return words
 
 
@@ -196,7 +249,9 @@ def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
         if recurrent:
             layer = f"encoder.layers.{recurrent[1]}.{recurrent[2]}"
             renamed[layer] = tensors[name] if recurrent[3] else renamed.get(layer, tensors[name])
-        elif bare in ("encoder.weight", "embedding.weight") or (ours and ours[1] == "embedding.weight"):
+        elif bare in ("encoder.weight", "embedding.weight") or (
+            ours and ours[1] == "embedding.weight"
+        ):
             renamed[EMBEDDING] = tensors[name]
         elif bare in ("decoder.bias", BIAS):
             renamed[BIAS] = tensors[name]
@@ -212,14 +267,17 @@ def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     return renamed
 
 
-def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Path, rows: Path | None = None) -> None:
+def _require_shape(
+    name: str, found: Tensor | None, wanted: list[int], path: Path, rows: Path | None = None
+) -> None:
     if found is not None and list(found.shape) == wanted:
         return
     shape = "no place" if found is None else f"shape {list(found.shape)}"
     raise DataError(
         f"the published weights '{name}' have {shape}, where this network needs {wanted}",
         where=str(path),
-        expected=f"{wanted}" + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
+        expected=f"{wanted}"
+        + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
         todo="set --embedding, --hidden and --layers to the published sizes, and give the list of words that came with the weights",
     )
 

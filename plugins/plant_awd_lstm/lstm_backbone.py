@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_awd_lstm import AwdLstmOptions
-from plant_awd_lstm.language_model import BEGIN, PAD, Encoder, Outputs, detach, first_rows, read_language_model_vocabulary
+from plant_awd_lstm.language_model import (
+    BEGIN,
+    PAD,
+    Encoder,
+    Outputs,
+    detach,
+    first_rows,
+    read_language_model_vocabulary,
+)
 from plant_awd_lstm.language_model_files import (
     read_language_model_description,
     read_language_model_weights,
@@ -60,10 +68,15 @@ class AwdLstmBackbone:
         lengths = np.array([len(ids) for ids in batch.ids])
         order = np.argsort(-lengths, kind="stable")
         hidden = self._read(self._lay_out(batch, order).to(device), lengths[order])
-        mask = torch.arange(hidden.shape[1], device=device)[None, :] < torch.from_numpy(lengths[order]).to(device)[:, None]
+        mask = (
+            torch.arange(hidden.shape[1], device=device)[None, :]
+            < torch.from_numpy(lengths[order]).to(device)[:, None]
+        )
         if self.options.direction == "backward":
             positions = torch.arange(mask.shape[1], device=device)[None, :].expand_as(mask)
-            reverse = torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)  # padding stays where it is
+            reverse = torch.where(
+                mask, mask.sum(1, keepdim=True) - 1 - positions, positions
+            )  # padding stays where it is
             hidden = hidden.gather(1, reverse[..., None].expand_as(hidden))
         back = torch.from_numpy(np.argsort(order, kind="stable")).to(device)
         hidden, mask = hidden[back], mask[back]
@@ -87,7 +100,9 @@ class AwdLstmBackbone:
         for start in range(0, ids.shape[1], self.options.window):
             count = max(1, int((lengths + 1 > start).sum()))
             part = ids[:count, start : start + self.options.window]
-            outputs: Outputs = self.network(part, None if states is None else first_rows(states, count))
+            outputs: Outputs = self.network(
+                part, None if states is None else first_rows(states, count)
+            )
             states = detach(outputs.states)
             parts.append(functional.pad(outputs.dropped, (0, 0, 0, 0, 0, len(ids) - count)))
         return torch.cat(parts, dim=1)[:, 1:]
@@ -99,9 +114,14 @@ class AwdLstmBackbone:
         if not bool(wrong.any()):
             return
         document = int(wrong.any(1).nonzero()[0])
-        tokens, backward = wrong[document].nonzero().flatten().tolist(), self.options.direction == "backward"
+        tokens, backward = (
+            wrong[document].nonzero().flatten().tolist(),
+            self.options.direction == "backward",
+        )
         token = tokens[-1] if backward else tokens[0]  # the first that is read
-        step = int(mask[document].sum()) - token if backward else 1 + token  # after the mark of the beginning
+        step = (
+            int(mask[document].sum()) - token if backward else 1 + token
+        )  # after the mark of the beginning
         raise TrainingError(
             "the state that the language model carries through a document is not a number",
             where=f"document {document + 1} of the batch, token {token + 1} (window {step // self.options.window + 1})",

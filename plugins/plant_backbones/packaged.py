@@ -10,7 +10,15 @@ from pathlib import Path
 import transformers
 from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
 
-from plant_backbones import E5, MINILM_FOLDER, SMOLLM2, SMOLLM2_FILE, MiniLMOptions, MultilingualOptions, SmolLM2Options
+from plant_backbones import (
+    E5,
+    MINILM_FOLDER,
+    SMOLLM2,
+    SMOLLM2_FILE,
+    MiniLMOptions,
+    MultilingualOptions,
+    SmolLM2Options,
+)
 from plant_backbones.packed_weights import read_header, read_packed_weights
 from plant_cli.api import Backbone, ComponentError, MachineSection
 from plant_cli.kit import ATTENTION, BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
@@ -37,7 +45,11 @@ def load_smollm2(options: SmolLM2Options, machine: MachineSection) -> Backbone:
 def find_minilm() -> Profile:
     """all-MiniLM-L6-v2 in the installed package, whose weights must be the published ones."""
     folder = MINILM_WEIGHTS.locate().parent
-    return Profile(model=str(folder), published="sentence-transformers/all-MiniLM-L6-v2", adapter_targets=BERT_ATTENTION)
+    return Profile(
+        model=str(folder),
+        published="sentence-transformers/all-MiniLM-L6-v2",
+        adapter_targets=BERT_ATTENTION,
+    )
 
 
 def find_multilingual(options: MultilingualOptions, machine: MachineSection) -> Profile:
@@ -171,7 +183,17 @@ def read_tokenizer(path: Path) -> transformers.PreTrainedTokenizerFast:
     The published file splits texts before each space, so that a space at a text's end becomes a token, and words begin with the space
     before them. SentencePiece, which the vocabulary was made with, drops such spaces; so does transformers' `XLMRobertaTokenizer`.
     """
-    named = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>", "mask": "<mask>"}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), **{f"{role}_token": token for role, token in named.items()})
+    named = {
+        "bos": "<s>",
+        "eos": "</s>",
+        "cls": "<s>",
+        "sep": "</s>",
+        "pad": "<pad>",
+        "unk": "<unk>",
+        "mask": "<mask>",
+    }
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(path), **{f"{role}_token": token for role, token in named.items()}
+    )
     tokenizer.backend_tokenizer.pre_tokenizer = Sequence([WhitespaceSplit(), Metaspace()])
     return tokenizer

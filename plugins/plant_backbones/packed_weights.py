@@ -87,7 +87,11 @@ class Header:
         """Shape of every tensor that the model must have, by its name in the file."""
         hidden, inner = self.hidden, self.inner
         square, norm = (hidden, hidden), (hidden,)
-        maps = {**dict.fromkeys(("q", "k", "v", "ao"), square), "fi": (inner, hidden), "fo": (hidden, inner)}
+        maps = {
+            **dict.fromkeys(("q", "k", "v", "ao"), square),
+            "fi": (inner, hidden),
+            "fo": (hidden, inner),
+        }
         parts: dict[str, tuple[int, ...]] = {**maps, "aln": norm, "oln": norm}
         rows = {"emb.word": self.vocabulary, "emb.pos": self.positions, "emb.type": self.types}
         shapes: dict[str, tuple[int, ...]] = {name: (count, hidden) for name, count in rows.items()}
@@ -109,9 +113,18 @@ def read_header(path: Path) -> Header:
     for name in shapes.keys() ^ header.entries.keys():
         _refuse(path, f"the tensor {name} is " + ("missing" if name in shapes else "unknown"))
     for name, entry in header.entries.items():
-        expected = entry.count // WEIGHTS_PER_BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
-        if entry.count != np.prod(shapes[name]) or entry.size != expected or entry.offset + entry.size > length:
-            _refuse(path, f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}")
+        expected = (
+            entry.count // WEIGHTS_PER_BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
+        )
+        if (
+            entry.count != np.prod(shapes[name])
+            or entry.size != expected
+            or entry.offset + entry.size > length
+        ):
+            _refuse(
+                path,
+                f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}",
+            )
     return header
 
 
@@ -122,8 +135,12 @@ def _read_beginning(stream: BinaryIO, path: Path) -> Header:
     *sizes, epsilon, block = struct.unpack("<7ifi", stream.read(36))
     if block != WEIGHTS_PER_BLOCK:
         _refuse(path, f"its blocks hold {block} weights")
-    pieces, text = struct.unpack("<i16xQ", stream.read(28))  # between them the ids of four special tokens
-    stream.seek((pieces + 1) * 4 + pieces * 4 + text, 1)  # offsets, scores and the text of the pieces
+    pieces, text = struct.unpack(
+        "<i16xQ", stream.read(28)
+    )  # between them the ids of four special tokens
+    stream.seek(
+        (pieces + 1) * 4 + pieces * 4 + text, 1
+    )  # offsets, scores and the text of the pieces
     (rules,) = struct.unpack("<4xI", stream.read(8))
     stream.seek(rules, 1)
     (count,) = struct.unpack("<i", stream.read(4))
@@ -153,7 +170,10 @@ def read_packed_weights(path: Path, header: Header) -> dict[str, Tensor]:
     """All tensors in float32, by the names that transformers' `BertModel` has for them."""
     stored = np.memmap(path, dtype=np.uint8, mode="r")
     shapes = header.shapes()
-    return {theirs: _read_tensor(stored, header.entries[ours], shapes[ours]) for ours, theirs in _names(header.layers)}
+    return {
+        theirs: _read_tensor(stored, header.entries[ours], shapes[ours])
+        for ours, theirs in _names(header.layers)
+    }
 
 
 def _names(layers: int) -> Iterator[tuple[str, str]]:

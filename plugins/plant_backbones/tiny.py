@@ -13,7 +13,15 @@ from torch import Tensor, nn
 
 from plant_backbones import TinyOptions
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
-from plant_cli.kit import check_overlap, cut, hash_strings, join_windows, restore_trainable, save_trainable, split_layers
+from plant_cli.kit import (
+    check_overlap,
+    cut,
+    hash_strings,
+    join_windows,
+    restore_trainable,
+    save_trainable,
+    split_layers,
+)
 
 TINY_TOKEN = re.compile(r"\w+|[^\w\s]")
 PADDING_ID = 0
@@ -29,7 +37,13 @@ class TinyNetwork(nn.Module):
         nn.init.normal_(self.position.weight, std=0.02)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
-                options.hidden, options.heads, 4 * options.hidden, options.dropout, activation="gelu", batch_first=True, norm_first=True
+                options.hidden,
+                options.heads,
+                4 * options.hidden,
+                options.dropout,
+                activation="gelu",
+                batch_first=True,
+                norm_first=True,
             )
             for _ in range(options.layers)
         )
@@ -37,7 +51,9 @@ class TinyNetwork(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Hidden states [W, S, H] of token ids [W, S] with mask [W, S]."""
-        hidden: Tensor = self.embedding(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
+        hidden: Tensor = self.embedding(ids) + self.position(
+            torch.arange(ids.shape[1], device=ids.device)
+        )
         padding = ~mask
         padding[:, 0] = False  # a text without any word still needs one position to attend to
         for layer in self.layers:
@@ -75,14 +91,26 @@ class TinyBackbone:
         for text in texts:
             matches = list(TINY_TOKEN.finditer(text))
             kept = matches[: self.max_length]
-            ids.append(np.array([1 + crc32(m.group().lower().encode()) % self.options.buckets for m in kept], dtype=np.int32))
+            ids.append(
+                np.array(
+                    [1 + crc32(m.group().lower().encode()) % self.options.buckets for m in kept],
+                    dtype=np.int32,
+                )
+            )
             spans.append(np.array([m.span() for m in kept], dtype=np.int32).reshape(-1, 2))
             dropped.append(len(matches) - len(kept))
         return TokenBatch(ids=ids, spans=spans, dropped=dropped)
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states and mask."""
-        windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING_ID)
+        windows = cut(
+            batch,
+            size=self.options.window,
+            overlap=self.options.overlap,
+            prefix=[],
+            suffix=[],
+            pad=PADDING_ID,
+        )
         device = self.network.norm.weight.device
         return join_windows(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
 

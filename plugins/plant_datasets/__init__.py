@@ -14,7 +14,9 @@ from plant_cli.api.functions import Named
 
 CARDS: dict[str, DatasetCard] = {
     name: DatasetCard(**fields)
-    for name, fields in yaml.load(Path(__file__).with_name("cards.yaml").read_text("utf-8"), Loader=yaml.CSafeLoader).items()
+    for name, fields in yaml.load(
+        Path(__file__).with_name("cards.yaml").read_text("utf-8"), Loader=yaml.CSafeLoader
+    ).items()
 }
 
 
@@ -29,13 +31,19 @@ class SyntheticClinicOptions(Options):
 class FeatureOptions(Options):
     """Where the names of features are."""
 
-    features: str | None = option(None, "A file with the name of each feature on a line (default: features.txt beside it).", path=True)
+    features: str | None = option(
+        None,
+        "A file with the name of each feature on a line (default: features.txt beside it).",
+        path=True,
+    )
 
 
 class AttentionXMLOptions(Options):
     """Which of the texts are read."""
 
-    texts: Literal["raw", "prepared"] = option("raw", "raw: train_raw_texts.txt where there is one; prepared: train_texts.txt.")
+    texts: Literal["raw", "prepared"] = option(
+        "raw", "raw: train_raw_texts.txt where there is one; prepared: train_texts.txt."
+    )
 
 
 class HubOptions(Options):
@@ -60,21 +68,33 @@ class CodiespOptions(Options):
 class ReutersOptions(Options):
     """Which stories and categories are read."""
 
-    split: Literal["modapte", "modlewis"] = option("modapte", "modapte: stories that an indexer saw; modlewis: those also without topics.")
-    categories: Literal["topics", "all"] = option("topics", "all: places, people, organisations and exchanges too, with a prefix.")
+    split: Literal["modapte", "modlewis"] = option(
+        "modapte", "modapte: stories that an indexer saw; modlewis: those also without topics."
+    )
+    categories: Literal["topics", "all"] = option(
+        "topics", "all: places, people, organisations and exchanges too, with a prefix."
+    )
 
 
 class TibkatOptions(Options):
     """Which records are read."""
 
-    language: Literal["all", "de", "en"] = option("all", "Language of the records, as the catalogue files them.")
+    language: Literal["all", "de", "en"] = option(
+        "all", "Language of the records, as the catalogue files them."
+    )
 
 
 class MimicOptions(Options):
     """Texts and splits."""
 
-    splits: str | None = option(None, "The public file or folder of splits (default: patients are split by a hash).", path=True)
-    text: Literal["e23", "caml", "alpha", "none"] = option("e23", "e23: Edin et al.; caml: Mullenbach et al.; alpha: letters; none: all.")
+    splits: str | None = option(
+        None,
+        "The public file or folder of splits (default: patients are split by a hash).",
+        path=True,
+    )
+    text: Literal["e23", "caml", "alpha", "none"] = option(
+        "e23", "e23: Edin et al.; caml: Mullenbach et al.; alpha: letters; none: all."
+    )
     deid: Literal["keep", "mask"] = option("keep", "mask: de-identified parts become a blank.")
 
 
@@ -87,19 +107,26 @@ class Mimic3Options(MimicOptions):
 class Top50Options(Mimic3Options):
     """Which codes are the 50."""
 
-    top50: Literal["mullenbach", "recount"] = option("mullenbach", "mullenbach: the published list; recount: the most frequent of train.")
+    top50: Literal["mullenbach", "recount"] = option(
+        "mullenbach", "mullenbach: the published list; recount: the most frequent of train."
+    )
 
 
 class FewOptions(Mimic3Options):
     """Two protocols that must not be mixed."""
 
-    protocol: Literal["full", "restricted"] = option("full", "full: evaluated on rare codes; restricted: rare codes and their documents.")
+    protocol: Literal["full", "restricted"] = option(
+        "full", "full: evaluated on rare codes; restricted: rare codes and their documents."
+    )
 
 
 class Rare50Options(MimicOptions):
     """The lists are needed."""
 
-    splits: str = option(help="KEPT's collectrare50data.py, which holds the lists; it is read and not run.", path=True)
+    splits: str = option(
+        help="KEPT's collectrare50data.py, which holds the lists; it is read and not run.",
+        path=True,
+    )
 
 
 _OPTIONS: dict[str, type[Options]] = {
@@ -134,26 +161,81 @@ _READERS: Sequence[tuple[str, str, str, str | None]] = (
         "line_formats:XML_FEATURES.",
         None,
     ),
-    ("attentionxml", "AttentionXML: train_texts.txt and train_labels.txt.", "line_formats:ATTENTIONXML.", None),
-    ("pecos", "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.", "line_formats:PECOS.", None),
-    ("text2text", "PECOS's text2text: numbers of labels, a tab and the text on each line.", "line_formats:TEXT2TEXT.", None),
+    (
+        "attentionxml",
+        "AttentionXML: train_texts.txt and train_labels.txt.",
+        "line_formats:ATTENTIONXML.",
+        None,
+    ),
+    (
+        "pecos",
+        "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.",
+        "line_formats:PECOS.",
+        None,
+    ),
+    (
+        "text2text",
+        "PECOS's text2text: numbers of labels, a tab and the text on each line.",
+        "line_formats:TEXT2TEXT.",
+        None,
+    ),
     (
         "libmultilabel",
         "LibMultiLabel: an id, labels separated by blanks, and the text, separated by tabs.",
         "line_formats:LIBMULTILABEL.",
         None,
     ),
-    ("libsvm", "LibSVM, multi-label: labels, then feature:value counted from 1.", "line_formats:LIBSVM.", None),
-    ("annif-tsv", "Annif's short documents: a text, a tab and <uri>s on each line.", "line_formats:ANNIF_TSV.", "write_tsv"),
-    ("annif-csv", "Annif's CSV: columns text and subject_uris, perhaps document_id.", "annif:csv_", "write_csv"),
-    ("annif-jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label.", "line_formats:ANNIF_JSONL.", "write_jsonl"),
-    ("annif-folder", "Annif's full texts: document.txt with document.tsv or document.key.", "annif:folder_", "write_folder"),
+    (
+        "libsvm",
+        "LibSVM, multi-label: labels, then feature:value counted from 1.",
+        "line_formats:LIBSVM.",
+        None,
+    ),
+    (
+        "annif-tsv",
+        "Annif's short documents: a text, a tab and <uri>s on each line.",
+        "line_formats:ANNIF_TSV.",
+        "write_tsv",
+    ),
+    (
+        "annif-csv",
+        "Annif's CSV: columns text and subject_uris, perhaps document_id.",
+        "annif:csv_",
+        "write_csv",
+    ),
+    (
+        "annif-jsonl",
+        "Annif's JSON lines: document_id, text and subjects with uri and label.",
+        "line_formats:ANNIF_JSONL.",
+        "write_jsonl",
+    ),
+    (
+        "annif-folder",
+        "Annif's full texts: document.txt with document.tsv or document.key.",
+        "annif:folder_",
+        "write_folder",
+    ),
     ("huggingface-dataset", _HUB, "hub_datasets:", None),
-    ("fasttext", "fastText: `__label__a __label__b text` on each line.", "annotation_formats:FASTTEXT_LINES.", None),
+    (
+        "fasttext",
+        "fastText: `__label__a __label__b text` on each line.",
+        "annotation_formats:FASTTEXT_LINES.",
+        None,
+    ),
     ("annotations", _TOOLS, "annotation_formats:ANNOTATIONS.", None),
     ("references", _REFERENCES, "annotation_formats:REFERENCES.", None),
-    ("arff", "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or sparse.", "arff:", None),
-    ("stackexchange", "Stack Exchange: Posts.xml; titles and bodies of questions, with their tags.", "annotation_formats:POSTS.", None),
+    (
+        "arff",
+        "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or sparse.",
+        "arff:",
+        None,
+    ),
+    (
+        "stackexchange",
+        "Stack Exchange: Posts.xml; titles and bodies of questions, with their tags.",
+        "annotation_formats:POSTS.",
+        None,
+    ),
 )
 _TABLE_READER, *FORMATS = (
     DatasetSpec(

@@ -11,13 +11,21 @@ from xml.etree import ElementTree
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions
 from plant_cli.kit import bare_name, read_bytes, show_names
-from plant_datasets.corpus_reader import CorpusReader, Document, find_example, find_parts, first_lines
+from plant_datasets.corpus_reader import (
+    CorpusReader,
+    Document,
+    find_example,
+    find_parts,
+    first_lines,
+)
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"(?i)\s*@attribute\s+({_QUOTED}|\S+)\s+(.*?)\s*")
 _CELL = re.compile(rf"\s*({_QUOTED}|[^,\t]*?)\s*([,\t]|$)")
 _PAIR = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^,\t]*?)\s*(?:,|$)")
-_MEKA = re.compile(r"-[cC]\s*(-?[1-9]\d*)\b")  # so many first attributes are labels, or last ones if negative
+_MEKA = re.compile(
+    r"-[cC]\s*(-?[1-9]\d*)\b"
+)  # so many first attributes are labels, or last ones if negative
 _YES, _NO = ("1", "true", "yes", "t", "y"), ("0", "0.0", "false", "no", "f", "n", "-1")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -28,13 +36,17 @@ class Attribute:
 
     name: str
     kind: str  # `string`, `numeric`, …; "" if it has values
-    values: Sequence[str] = ()  # those that it may have; the first stands where a sparse row has none
+    values: Sequence[
+        str
+    ] = ()  # those that it may have; the first stands where a sparse row has none
 
     @property
     def is_binary(self) -> bool:
         """Whether it says yes or no."""
         values = [value.lower() for value in self.values]
-        return len(values) == 2 and sum(value in _YES for value in values) == 1 == sum(value in _NO for value in values)
+        return len(values) == 2 and sum(value in _YES for value in values) == 1 == sum(
+            value in _NO for value in values
+        )
 
     def show(self, value: str) -> str | None:
         """What a document has: the name, for one of several values with the value; None for zero, no and nothing."""
@@ -46,7 +58,9 @@ class Attribute:
 def load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a file, or the training and test files of a folder."""
     reader = CorpusReader.of(data)
-    return reader.dataset({part: _read(reader, path) for part, path in find_parts(reader.path, _is_arff).items()})
+    return reader.dataset(
+        {part: _read(reader, path) for part, path in find_parts(reader.path, _is_arff).items()}
+    )
 
 
 def recognise(data: DataSection) -> str | None:
@@ -57,15 +71,29 @@ def recognise(data: DataSection) -> str | None:
 
 def _is_arff(path: Path) -> bool:
     lines = (line.strip().lower() for line in first_lines(path, 1_000))
-    return next((line.startswith("@relation") for line in lines if line and not line.startswith("%")), False)
+    return next(
+        (line.startswith("@relation") for line in lines if line and not line.startswith("%")), False
+    )
 
 
 def _read(reader: CorpusReader, path: Path) -> Iterator[Document]:
-    lines = ((number, line.strip()) for number, line in reader.lines(path) if line.strip() and not line.lstrip().startswith("%"))
-    header = [line for _, line in takewhile(lambda line: not line[1].lower().startswith("@data"), lines)]
+    lines = (
+        (number, line.strip())
+        for number, line in reader.lines(path)
+        if line.strip() and not line.lstrip().startswith("%")
+    )
+    header = [
+        line for _, line in takewhile(lambda line: not line[1].lower().startswith("@data"), lines)
+    ]
     attributes = [
-        Attribute(_unquote(name), "", _cut(kind[1:].rpartition("}")[0])) if kind[0] == "{" else Attribute(_unquote(name), kind.lower())
-        for name, kind in (match.groups() for match in map(_ATTRIBUTE.fullmatch, header) if match is not None and match[2])
+        Attribute(_unquote(name), "", _cut(kind[1:].rpartition("}")[0]))
+        if kind[0] == "{"
+        else Attribute(_unquote(name), kind.lower())
+        for name, kind in (
+            match.groups()
+            for match in map(_ATTRIBUTE.fullmatch, header)
+            if match is not None and match[2]
+        )
     ]
     places, how = _find_labels(reader, path, header, attributes)
     others = sorted(set(range(len(attributes))) - set(places))
@@ -73,40 +101,67 @@ def _read(reader: CorpusReader, path: Path) -> Iterator[Document]:
     names = show_names(attributes[place].name for place in places)
     what = f"texts are {show_names(attributes[place].name for place in texts)}"
     reader.names = reader.names or not texts
-    what = what if texts else "there are no texts: each document is the list of the names of its features"
+    what = (
+        what
+        if texts
+        else "there are no texts: each document is the list of the names of its features"
+    )
     reader.remarks.append(f"{path}: {len(places):,} labels ({how}): {names}; {what}")
     alone = len(places) == 1 and not attributes[places[0]].is_binary  # its values are the labels
-    usual = {place: one.values[0] for place, one in enumerate(attributes) if one.values and not one.is_binary}
+    usual = {
+        place: one.values[0]
+        for place, one in enumerate(attributes)
+        if one.values and not one.is_binary
+    }
     for number, (line, row) in enumerate(lines, start=1):
         cells = _parse_row(row, len(attributes), usual)
         if cells is None:
             expected = f"{len(attributes):,} values, or {{number value, …}}"
-            reader.bad.add(path, line, "not as many values as there are attributes", row, expected=expected)
+            reader.bad.add(
+                path, line, "not as many values as there are attributes", row, expected=expected
+            )
             continue
-        labels, words = ([attributes[place].show(cells[place]) for place in group if place in cells] for group in (places, others))
+        labels, words = (
+            [attributes[place].show(cells[place]) for place in group if place in cells]
+            for group in (places, others)
+        )
         if alone:
             labels = [None if cells[places[0]] == "?" else cells[places[0]]]
-        text = "\n".join(cells.get(place, "") for place in texts) if texts else " ".join("_".join(word.split()) for word in words if word)
+        text = (
+            "\n".join(cells.get(place, "") for place in texts)
+            if texts
+            else " ".join("_".join(word.split()) for word in words if word)
+        )
         yield Document(number, text, list(filter(None, labels)))
 
 
-def _find_labels(reader: CorpusReader, path: Path, header: Sequence[str], attributes: Sequence[Attribute]) -> tuple[Sequence[int], str]:
+def _find_labels(
+    reader: CorpusReader, path: Path, header: Sequence[str], attributes: Sequence[Attribute]
+) -> tuple[Sequence[int], str]:
     """The places of the labels, and what says so: MULAN's XML file, MEKA's option, or the types."""
-    for file in sorted(path.parent.glob("*.xml"), key=lambda file: not bare_name(path).startswith(file.stem)):
+    for file in sorted(
+        path.parent.glob("*.xml"), key=lambda file: not bare_name(path).startswith(file.stem)
+    ):
         names = _read_names(file)
         if places := [place for place, one in enumerate(attributes) if one.name in names]:
             reader.files.append(file)
             return places, f"by {file.name}"
-    option = _MEKA.search(next((line for line in header if line.lower().startswith("@relation")), ""))
+    option = _MEKA.search(
+        next((line for line in header if line.lower().startswith("@relation")), "")
+    )
     if option:
         count, every = int(option[1]), range(len(attributes))
         ends = [every[:count], every[-count:]] if count > 0 else [every[count:], every[:-count]]
-        for end, how in zip(ends, ("", f", though at the {'end' if count > 0 else 'beginning'}"), strict=True):
+        for end, how in zip(
+            ends, ("", f", though at the {'end' if count > 0 else 'beginning'}"), strict=True
+        ):
             if all(attributes[place].values for place in end):
                 return end, f"by {option[0]} in @relation{how}"
     listed = [place for place, one in enumerate(attributes) if one.values]
     if listed and any(one.kind == "string" for one in attributes):
-        return [place for place in listed if attributes[place].is_binary] or listed[-1:], "by their types"
+        return [place for place in listed if attributes[place].is_binary] or listed[
+            -1:
+        ], "by their types"
     raise DataError(
         "the file does not say which attributes are labels",
         where=str(path),
@@ -129,7 +184,9 @@ def _parse_row(row: str, width: int, usual: Mapping[int, str]) -> dict[int, str]
     if not row.startswith("{"):
         cells = _cut(row)
         return dict(enumerate(cells)) if len(cells) == width else None
-    given = {int(place): _unquote(value) for place, value in _PAIR.findall(row[1:].rpartition("}")[0])}
+    given = {
+        int(place): _unquote(value) for place, value in _PAIR.findall(row[1:].rpartition("}")[0])
+    }
     return {**usual, **given} if max(given, default=0) < width else None
 
 
@@ -145,4 +202,8 @@ def _cut(row: str) -> list[str]:
 
 
 def _unquote(cell: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), cell[1:-1]) if len(cell) > 1 and cell[0] in "'\"" else cell
+    return (
+        re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), cell[1:-1])
+        if len(cell) > 1 and cell[0] in "'\""
+        else cell
+    )

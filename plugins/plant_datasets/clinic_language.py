@@ -51,9 +51,18 @@ ORGANS = (
     Organ("C", ("kidney", "kidneys"), ("renal", "kidney"), "nephr", "Dal", "nefro"),
     Organ("D", ("liver",), ("hepatic", "liver"), "hepat", "Bren", "heva"),
     Organ("E", ("stomach",), ("gastric", "stomach"), "gastr", "Ost", "gasti"),
-    Organ("F", ("small bowel", "small intestine"), ("enteric", "small bowel"), "enter", "Lin", "ente"),
+    Organ(
+        "F", ("small bowel", "small intestine"), ("enteric", "small bowel"), "enter", "Lin", "ente"
+    ),
     Organ("G", ("colon", "large bowel"), ("colonic", "large bowel"), "col", "Mar", "colo"),
-    Organ("H", ("gallbladder", "biliary tract"), ("biliary", "gallbladder"), "cholecyst", "Tor", "bila"),
+    Organ(
+        "H",
+        ("gallbladder", "biliary tract"),
+        ("biliary", "gallbladder"),
+        "cholecyst",
+        "Tor",
+        "bila",
+    ),
     Organ("J", ("pancreas",), ("pancreatic",), "pancreat", "Wes", "panca"),
     Organ("K", ("bladder", "urinary bladder"), ("vesical", "bladder"), "cyst", "Ful", "vesi"),
     Organ("L", ("thyroid", "thyroid gland"), ("thyroid",), "thyroid", "Gar", "thyra"),
@@ -90,10 +99,20 @@ QUALIFIERS = (
     Qualifier("unspecified", (), ()),
     Qualifier("acute", ("acute", "new", "sudden"), ("of sudden onset",)),
     Qualifier("chronic", ("chronic", "longstanding"), ("known for years", "over many years")),
-    Qualifier("recurrent", ("recurrent", "relapsing"), ("for the third time", "with frequent relapses")),
+    Qualifier(
+        "recurrent", ("recurrent", "relapsing"), ("for the third time", "with frequent relapses")
+    ),
     Qualifier("congenital", ("congenital", "inborn"), ("present since birth",)),
-    Qualifier("postoperative", ("postoperative", "post-surgical"), ("after surgery", "following the operation")),
-    Qualifier("drug-induced", ("drug-induced", "toxic"), ("as an adverse drug reaction", "due to medication")),
+    Qualifier(
+        "postoperative",
+        ("postoperative", "post-surgical"),
+        ("after surgery", "following the operation"),
+    ),
+    Qualifier(
+        "drug-induced",
+        ("drug-induced", "toxic"),
+        ("as an adverse drug reaction", "due to medication"),
+    ),
     Qualifier("left", ("left-sided", "left"), ("on the left",)),
     Qualifier("right", ("right-sided", "right"), ("on the right",)),
     Qualifier("in pregnancy", ("gestational", "pregnancy-related"), ("during pregnancy",)),
@@ -125,8 +144,19 @@ TEMPLATES = {
 }
 
 AFFIRMED = {
-    "complaint": ("Admitted with {m}.", "Referred for {m}.", "Came in because of {m}.", "{m} was the reason for coming."),
-    "history": ("Known {m}.", "The patient has {m}.", "{m} was diagnosed {n} years ago.", "Treated elsewhere for {m}.", "Hx of {m}."),
+    "complaint": (
+        "Admitted with {m}.",
+        "Referred for {m}.",
+        "Came in because of {m}.",
+        "{m} was the reason for coming.",
+    ),
+    "history": (
+        "Known {m}.",
+        "The patient has {m}.",
+        "{m} was diagnosed {n} years ago.",
+        "Treated elsewhere for {m}.",
+        "Hx of {m}.",
+    ),
     "findings": (
         "Imaging confirms {m}.",
         "Findings consistent with {m}.",
@@ -134,8 +164,18 @@ AFFIRMED = {
         "CT shows {m} measuring {n} mm.",
         "Impression: {m}.",
     ),
-    "course": ("The stay was complicated by {m}.", "{m} was managed conservatively.", "Developed {m} on day {n}.", "We treated {m}."),
-    "plan": ("Continue treatment of {m}.", "Review of {m} in {n} weeks.", "{m}: see the specialist.", "Monitor {m}."),
+    "course": (
+        "The stay was complicated by {m}.",
+        "{m} was managed conservatively.",
+        "Developed {m} on day {n}.",
+        "We treated {m}.",
+    ),
+    "plan": (
+        "Continue treatment of {m}.",
+        "Review of {m} in {n} weeks.",
+        "{m}: see the specialist.",
+        "Monitor {m}.",
+    ),
 }
 NEGATED = (
     "No evidence of {m}.", "No sign of {m}.", "{m} was ruled out.", "Denies {m}.", "Negative for {m}.", "Without {m}.",
@@ -156,7 +196,12 @@ FILLER = {
     "medication": ("{n} mg once daily before breakfast.", "Doses unchanged.", "Stop after {n} days.", "Take with food."),
     "plan": ("Return if symptoms worsen.", "Blood tests in {n} weeks.", "Discussed with the patient, who agrees."),
 }  # fmt: skip
-PRESCRIBED = ("{d} {n} mg daily.", "{d} {n} mg bd.", "Started on {d}.", "{d} was increased to {n} mg.")
+PRESCRIBED = (
+    "{d} {n} mg daily.",
+    "{d} {n} mg bd.",
+    "Started on {d}.",
+    "{d} was increased to {n} mg.",
+)
 
 
 @dataclass(frozen=True)
@@ -190,7 +235,10 @@ def choose_codes(count: int, rng: Random) -> list[Code]:
     chosen: list[Code] = []
     left_out: list[Code] = []
     for organ, (number, condition) in families:
-        members = [Code(f"{organ.letter}{number:02d}.{digit}", organ, condition, qualifier) for digit, qualifier in enumerate(QUALIFIERS)]
+        members = [
+            Code(f"{organ.letter}{number:02d}.{digit}", organ, condition, qualifier)
+            for digit, qualifier in enumerate(QUALIFIERS)
+        ]
         rng.shuffle(members)
         size = rng.randint(3, 8)
         chosen += members[:size]

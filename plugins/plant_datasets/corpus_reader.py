@@ -13,7 +13,18 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError
-from plant_cli.kit import DOCUMENT_SCHEMA, SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool, with_parts
+from plant_cli.kit import (
+    DOCUMENT_SCHEMA,
+    SUFFIXES,
+    BadRows,
+    bare_name,
+    collect,
+    cut_by_size,
+    peek_text,
+    read_lines,
+    spool,
+    with_parts,
+)
 
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",
@@ -23,7 +34,9 @@ ALIASES: dict[str, SplitName] = {
 }  # fmt: skip
 LINES_SAMPLED = 20  # lines that show a format
 _CHARACTERS = 1 << 25  # of a block of documents in memory
-_OVERHEAD = 3_000  # what a document counts beside its text, so that a block holds at most some 10,000
+_OVERHEAD = (
+    3_000  # what a document counts beside its text, so that a block holds at most some 10,000
+)
 _MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
 SplitPart = SplitName | None  # None: the documents are in no splits
 
@@ -52,8 +65,16 @@ class CorpusReader:
     def of(cls, data: DataSection) -> CorpusReader:
         """A reader of the corpus that the section `data` names; `UsageError` if it names none."""
         if data.path is None:
-            where, expected = f"dataset '{data.dataset.name}', option path of the section data", "the file or folder to read"
-            raise UsageError("no corpus was named", where=where, expected=expected, todo="name it, as in `plant data stats PATH`")
+            where, expected = (
+                f"dataset '{data.dataset.name}', option path of the section data",
+                "the file or folder to read",
+            )
+            raise UsageError(
+                "no corpus was named",
+                where=where,
+                expected=expected,
+                todo="name it, as in `plant data stats PATH`",
+            )
         return cls(data, BadRows.of(data))
 
     @property
@@ -81,7 +102,10 @@ class CorpusReader:
 
         Reading may fill `titles`, of labels, and `excluded`, pairs of document and label that no prediction may hold.
         """
-        frames = {part: _make_frames(documents, "" if part is None else f"{part}-") for part, documents in parts.items()}
+        frames = {
+            part: _make_frames(documents, "" if part is None else f"{part}-")
+            for part, documents in parts.items()
+        }
         if None in frames:
             self.remarks.append(
                 f"{self.path} is in no splits: split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
@@ -89,11 +113,21 @@ class CorpusReader:
             pieces = split_by_hash(frames[None], str(self.path))
         else:
             pieces = {name: list(frames[name]) for name in SPLITS if name in frames}
-        named = {"label": list(titles), "title": list(titles.values())} if titles and any(titles.values()) else None
-        pairs = pl.LazyFrame(excluded, schema={"doc_id": pl.String, "label": pl.String}, orient="row") if excluded else None
+        named = (
+            {"label": list(titles), "title": list(titles.values())}
+            if titles and any(titles.values())
+            else None
+        )
+        pairs = (
+            pl.LazyFrame(excluded, schema={"doc_id": pl.String, "label": pl.String}, orient="row")
+            if excluded
+            else None
+        )
         dataset = Dataset(
             splits={},
-            labels=None if named is None else pl.LazyFrame(named, schema={"label": pl.String, "title": pl.String}),
+            labels=None
+            if named is None
+            else pl.LazyFrame(named, schema={"label": pl.String, "title": pl.String}),
             excluded=pairs,
             files=[str(path) for path in self.files],
             remarks=[*self.remarks, *self.bad.close()],
@@ -155,22 +189,37 @@ def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[SplitPart, P
         split = split_of(bare_name(file)) if file.is_file() and accepts(file) else None
         if split is not None and parts.setdefault(split, file) != file:
             expected, todo = "one file for each split", "move the other out of the folder"
-            raise DataError(f"two files claim to be the split {split}", where=f"{parts[split]}, {file}", expected=expected, todo=todo)
+            raise DataError(
+                f"two files claim to be the split {split}",
+                where=f"{parts[split]}, {file}",
+                expected=expected,
+                todo=todo,
+            )
     if "train" not in parts:
         names = ", ".join(sorted(file.name for file in path.iterdir())[:12])
-        raise lacks_training(f"{path}: {names or 'empty'}", "a file whose name has train or trn in it")
+        raise lacks_training(
+            f"{path}: {names or 'empty'}", "a file whose name has train or trn in it"
+        )
     return parts
 
 
 def lacks_training(where: str, expected: str) -> DataError:
     """The error for a folder without training documents of the format that reads it."""
-    what, todo = "the folder holds no training documents of this format", "name the files so, or name another format with --dataset"
+    what, todo = (
+        "the folder holds no training documents of this format",
+        "name the files so, or name another format with --dataset",
+    )
     return DataError(what, where=where, expected=expected, todo=todo)
 
 
 def differ(what: str, *files: Path) -> DataError:
     """The error for files that should have equally many lines."""
-    return DataError(what, where=", ".join(map(str, files)), expected="as many in both", todo="take the files of one distribution")
+    return DataError(
+        what,
+        where=", ".join(map(str, files)),
+        expected="as many in both",
+        todo="take the files of one distribution",
+    )
 
 
 def is_line_file(path: Path) -> bool:
@@ -194,7 +243,9 @@ def first_lines(path: Path, count: int = LINES_SAMPLED) -> list[str]:
     except (OSError, PlantError, EOFError):
         return []
     lines = [line.removesuffix("\r") for line in head.split("\n", count)[:count]]
-    lines = lines[:-1] if head.count("\n") < count and not lines[-1] else lines  # what follows the last line end is no line
+    lines = (
+        lines[:-1] if head.count("\n") < count and not lines[-1] else lines
+    )  # what follows the last line end is no line
     return [] if any("\0" in line for line in lines) else lines
 
 
@@ -211,7 +262,9 @@ def find_example(data: DataSection, fits: Callable[[Path], bool]) -> Path | None
         return path if _try(fits, path) else None
     if path is None or not path.is_dir():  # nothing, a pipe, a device
         return None
-    training = [file for file in sorted(path.iterdir()) if file.is_file() and split_of(file.name) == "train"]
+    training = [
+        file for file in sorted(path.iterdir()) if file.is_file() and split_of(file.name) == "train"
+    ]
     return next((file for file in training if _try(fits, file)), None)
 
 

@@ -12,7 +12,16 @@ import polars as pl
 import yaml
 from polars.exceptions import PolarsError
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line, missing_column, missing_package
+from plant_cli.api import (
+    SPLITS,
+    DataError,
+    DataSection,
+    Dataset,
+    SplitName,
+    first_line,
+    missing_column,
+    missing_package,
+)
 from plant_cli.kit import find_label_form, join_columns, label_field, text_columns
 from plant_datasets import HubOptions
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, split_by_hash
@@ -28,36 +37,83 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     tables = dict(opened) if hasattr(opened, "keys") else {"": opened}
     named, others = _find_splits(tables, reader.path)
     chosen = [named[split] for split in SPLITS if split in named] or others
-    if label_field(data.labels_column, list(tables[chosen[0]].features))[0] not in tables[chosen[0]].features:
+    if (
+        label_field(data.labels_column, list(tables[chosen[0]].features))[0]
+        not in tables[chosen[0]].features
+    ):
         frames = {
-            name: (_read_frame(tables[name], list(tables[name].features), f"{reader.path}, split {name}").lazy(), "") for name in chosen
+            name: (
+                _read_frame(
+                    tables[name], list(tables[name].features), f"{reader.path}, split {name}"
+                ).lazy(),
+                "",
+            )
+            for name in chosen
         }
         united, data, reader.remarks[:] = find_columns(frames, data)
-        tables |= {name: type(tables[name]).from_polars(frame.collect()) for name, (frame, _) in united.items() if reader.remarks}
-    prefixes = {name: f"{split}-" for split, name in named.items()} if named else {name: f"{name}-" for name in others if len(others) > 1}
-    read = {name: _map_columns(tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")) for name in chosen}
+        tables |= {
+            name: type(tables[name]).from_polars(frame.collect())
+            for name, (frame, _) in united.items()
+            if reader.remarks
+        }
+    prefixes = (
+        {name: f"{split}-" for split, name in named.items()}
+        if named
+        else {name: f"{name}-" for name in others if len(others) > 1}
+    )
+    read = {
+        name: _map_columns(
+            tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")
+        )
+        for name in chosen
+    }
     held, key = label_field(data.labels_column, list(tables[chosen[0]].features))
     feature = tables[chosen[0]].features[held]
     names = getattr(getattr(feature, "feature", feature), "names", None) or ()
-    form = find_label_form({f"split {name}": frame["labels"] for name, frame in read.items()}, data.label_separator, names, key=key)
+    form = find_label_form(
+        {f"split {name}": frame["labels"] for name, frame in read.items()},
+        data.label_separator,
+        names,
+        key=key,
+    )
     reader.remarks += [form.remark] if form.remark else []
     parts = {}
     for name, frame in read.items():
         labels, faults = form.read(frame["labels"], f"{reader.path}, split {name}")
         for fault in (fault for fault in faults if fault.left_out):
-            reader.bad.add(reader.path / name, fault.row, fault.why, fault.content, unit="row", expected="labels in the form of other rows")
-        parts[name] = frame.with_columns(labels.alias("labels")).filter(pl.col("labels").is_not_null())
-    splits: dict[SplitName, pl.LazyFrame] = {split: parts[named[split]].lazy() for split in SPLITS if split in named}
+            reader.bad.add(
+                reader.path / name,
+                fault.row,
+                fault.why,
+                fault.content,
+                unit="row",
+                expected="labels in the form of other rows",
+            )
+        parts[name] = frame.with_columns(labels.alias("labels")).filter(
+            pl.col("labels").is_not_null()
+        )
+    splits: dict[SplitName, pl.LazyFrame] = {
+        split: parts[named[split]].lazy() for split in SPLITS if split in named
+    }
     if named and others:
         reader.remarks.append(f"splits of other names are left out: {', '.join(others)}")
     if not named:
-        held = f"has no split of a known name, only {', '.join(others)}" if any(others) else "is in no splits"
+        held = (
+            f"has no split of a known name, only {', '.join(others)}"
+            if any(others)
+            else "is in no splits"
+        )
         reader.remarks.append(f"{reader.path} {held}: split 80/10/10 by a hash of each text")
         pieces = split_by_hash([part.lazy() for part in parts.values()], str(reader.path))
         splits = {split: pl.concat(frames) for split, frames in pieces.items()}
     local = reader.path.is_dir()
     files = sorted(str(path) for path in reader.path.rglob("*") if path.is_file()) if local else []
-    return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=[*reader.remarks, *reader.bad.close()])
+    return Dataset(
+        splits=splits,
+        access="local" if local else "hub",
+        files=files,
+        remarks=[*reader.remarks, *reader.bad.close()],
+    )
 
 
 def recognise(data: DataSection) -> str | None:
@@ -65,7 +121,11 @@ def recognise(data: DataSection) -> str | None:
     folder = Path(data.path or "")
     if data.path is not None and (folder / "dataset_dict.json").is_file():
         return "a Hugging Face data set with splits (dataset_dict.json)"
-    one = data.path is not None and (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
+    one = (
+        data.path is not None
+        and (folder / "state.json").is_file()
+        and (folder / "dataset_info.json").is_file()
+    )
     return "a Hugging Face data set (dataset_info.json and state.json)" if one else None
 
 
@@ -73,7 +133,9 @@ def _open(path: Path, options: HubOptions) -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise missing_package("datasets", "which reads this format", "datasets", where=str(path)) from error
+        raise missing_package(
+            "datasets", "which reads this format", "datasets", where=str(path)
+        ) from error
     datasets.disable_progress_bars()
     try:
         if path.is_dir():
@@ -81,7 +143,9 @@ def _open(path: Path, options: HubOptions) -> Any:
         return datasets.load_dataset(str(path), options.configuration, revision=options.revision)
     except Exception as error:
         expected = "a folder that save_to_disk wrote, or the id of a data set of the hub that needs no code"
-        raise _unreadable(error, str(path), expected, "check the path; without a network, name a folder") from error
+        raise _unreadable(
+            error, str(path), expected, "check the path; without a network, name a folder"
+        ) from error
 
 
 def _find_splits(names: Iterable[str], path: Path) -> tuple[dict[SplitName, str], list[str]]:
@@ -106,7 +170,12 @@ def _read_frame(table: Any, columns: Sequence[str], where: str) -> pl.DataFrame:
     try:
         return pl.DataFrame(table.select_columns(columns).to_dict())
     except Exception as error:  # whatever a damaged file makes of its reader
-        raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
+        raise _unreadable(
+            error,
+            where,
+            "columns of one type each, texts in UTF-8",
+            "copy or make the data set again",
+        ) from error
 
 
 def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame:
@@ -116,10 +185,17 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
     held, _ = label_field(data.labels_column, list(features))
     for name in (*texts, held):
         if name not in features:
-            raise missing_column(name, features, where=where, todo="name the right one with --text-column or --labels-column")
+            raise missing_column(
+                name,
+                features,
+                where=where,
+                todo="name the right one with --text-column or --labels-column",
+            )
     ids = data.id_column or ("doc_id" if "doc_id" in features else None)
     frame = _read_frame(table, [*texts, held, *([ids] if ids else [])], where)
-    nested = next((name for name in (*texts, *([ids] if ids else [])) if frame.schema[name].is_nested()), None)
+    nested = next(
+        (name for name in (*texts, *([ids] if ids else [])) if frame.schema[name].is_nested()), None
+    )
     if nested is not None:
         raise DataError(
             f"the column '{nested}' holds lists or objects",
@@ -141,14 +217,29 @@ def find_class_names(path: Path, column: str) -> list[str]:
     with suppress(OSError, PolarsError):  # of what is no Parquet file, whatever its name
         described.append(_parse(pl.read_parquet_metadata(path).get("huggingface", "")))
     for folder in list(path.absolute().parents)[:2]:
-        described += [_parse(_read_small(folder / name)) for name in ("dataset_info.json", "dataset_infos.json")]
+        described += [
+            _parse(_read_small(folder / name))
+            for name in ("dataset_info.json", "dataset_infos.json")
+        ]
         _, _, front = _read_small(folder / "README.md").partition("---\n")
         described.append(_parse(front.partition("\n---")[0], yaml.safe_load))
-    return next((names for one in described for features in _find_all(one, "features") if (names := _names_of(features, column))), [])
+    return next(
+        (
+            names
+            for one in described
+            for features in _find_all(one, "features")
+            if (names := _names_of(features, column))
+        ),
+        [],
+    )
 
 
 def _read_small(path: Path) -> str:
-    return path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size < _DESCRIBED else ""
+    return (
+        path.read_text("utf-8", "replace")
+        if path.is_file() and path.stat().st_size < _DESCRIBED
+        else ""
+    )
 
 
 def _parse(text: str, read: Callable[[str], object] = json.loads) -> object:
@@ -162,7 +253,13 @@ def _find_all(described: object, key: str) -> Iterator[object]:
     """The values of a key, wherever it stands."""
     if isinstance(described, dict):
         yield from (described[key] for _ in range(key in described))
-    for inner in described.values() if isinstance(described, dict) else described if isinstance(described, list) else ():
+    for inner in (
+        described.values()
+        if isinstance(described, dict)
+        else described
+        if isinstance(described, list)
+        else ()
+    ):
         yield from _find_all(inner, key)
 
 
@@ -170,12 +267,23 @@ def _names_of(features: object, column: str) -> list[str]:
     """The names of classes of one feature: `{"labels": {"names": […]}}`, or `[{"name": "labels", "class_label": {"names": {"0": …}}}]`."""
     if isinstance(features, list):
         features = {one.get("name"): one for one in features if isinstance(one, dict)}
-    names = next(_find_all(features.get(column), "names"), None) if isinstance(features, dict) else None
+    names = (
+        next(_find_all(features.get(column), "names"), None) if isinstance(features, dict) else None
+    )
     if isinstance(names, dict):
         numbered = {int(number): name for number, name in names.items() if str(number).isdigit()}
-        names = [numbered[number] for number in sorted(numbered)] if sorted(numbered) == list(range(len(names))) else None
+        names = (
+            [numbered[number] for number in sorted(numbered)]
+            if sorted(numbered) == list(range(len(names)))
+            else None
+        )
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _unreadable(error: Exception, where: str, expected: str, todo: str) -> DataError:
-    return DataError(f"the data set cannot be read: {first_line(error)}", where=where, expected=expected, todo=todo)
+    return DataError(
+        f"the data set cannot be read: {first_line(error)}",
+        where=where,
+        expected=expected,
+        todo=todo,
+    )

@@ -22,22 +22,56 @@ _SAMPLE = 1_000  # rows
 _SHOWN = 12  # names in a message
 _RECURRING = 0.5  # share of distinct values below which the values in cells are labels
 _TEXT = 20  # mean characters of a column that may be part of the text
-_NO_LABELS = ("", "id", "index", "unnamed: 0")  # columns that may hold 0 and 1 and say something else
+_NO_LABELS = (
+    "",
+    "id",
+    "index",
+    "unnamed: 0",
+)  # columns that may hold 0 and 1 and say something else
 _ONE_COLUMN = frozenset(
-    {"label", "tag", "tags", "category", "categories", "class", "topic", "topics", "codes", "genres", "keywords", "subjects"}
+    {
+        "label",
+        "tag",
+        "tags",
+        "category",
+        "categories",
+        "class",
+        "topic",
+        "topics",
+        "codes",
+        "genres",
+        "keywords",
+        "subjects",
+    }
 )
 # whose tables, columns by which they are known, and those of texts, labels and ids
 _TOOLS: Sequence[tuple[str, frozenset[str], str, str, str]] = (
-    ("PubMed", frozenset({"Title", "abstractText", "meshMajor"}), "Title,abstractText", "meshMajor", "pmid"),
-    ("BioASQ", frozenset({"title", "abstractText", "meshMajor"}), "title,abstractText", "meshMajor", "pmid"),
+    (
+        "PubMed",
+        frozenset({"Title", "abstractText", "meshMajor"}),
+        "Title,abstractText",
+        "meshMajor",
+        "pmid",
+    ),
+    (
+        "BioASQ",
+        frozenset({"title", "abstractText", "meshMajor"}),
+        "title,abstractText",
+        "meshMajor",
+        "pmid",
+    ),
     ("Stack Exchange", frozenset({"Title", "Body", "Tags"}), "Title,Body", "Tags", "Id"),
     ("arXiv", frozenset({"title", "abstract", "categories"}), "title,abstract", "categories", "id"),
     ("doccano", frozenset({"id", "data", "label"}), "data", "label", "id"),
 )
-CorpusTables = Mapping[str, tuple[pl.LazyFrame, str]]  # by file: the table, and the prefix of its row numbers
+CorpusTables = Mapping[
+    str, tuple[pl.LazyFrame, str]
+]  # by file: the table, and the prefix of its row numbers
 
 
-def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables, DataSection, list[str]]:
+def find_columns(
+    tables: CorpusTables, data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]]:
     """Tables that have not the column of labels with one, and the section that names it; remarks say what was chosen.
 
     `DataError` if a column of labels and a column for each label both fit, or a table has not the labels of the first.
@@ -46,12 +80,23 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
     columns = table.collect_schema().names()
     usual = data.labels_column == DataSection.model_fields["labels_column"].default
     named = [name.strip() for name in data.labels_column.split(",")]
-    if data.labels_column in columns or not (usual or (len(named) > 1 and set(named) <= set(columns))):
+    if data.labels_column in columns or not (
+        usual or (len(named) > 1 and set(named) <= set(columns))
+    ):
         return tables, data, []
     if usual and (tool := _find_tool(tables, columns, data)) is not None:
         return tool
-    reserved = {*text_columns(data.text_column, columns), data.split_column, data.id_column, "doc_id"}
-    asked = named if not usual else [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
+    reserved = {
+        *text_columns(data.text_column, columns),
+        data.split_column,
+        data.id_column,
+        "doc_id",
+    }
+    asked = (
+        named
+        if not usual
+        else [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
+    )
     labels, said, remarks = _find_binary(tables, asked, where, mixed=not usual)
     if usual and len(labels) < 2:
         return tables, data, []
@@ -66,9 +111,16 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
     if usual and any(name not in columns for name in text_columns(texts, columns)):
         lengths = mean_lengths(collect(table.drop(labels).head(_SAMPLE), where))
         texts = max(lengths, key=lambda name: lengths[name], default=texts)
-        further = ",".join(name for name, length in lengths.items() if length > _TEXT or name == texts)
-        remarks.append(f"{where}: texts are the column {texts}" + (f" (--text-column {further} takes more)" if further != texts else ""))
-    if usual and (rival := _find_rival(table.drop(labels, *text_columns(texts, columns), strict=False), where)):
+        further = ",".join(
+            name for name, length in lengths.items() if length > _TEXT or name == texts
+        )
+        remarks.append(
+            f"{where}: texts are the column {texts}"
+            + (f" (--text-column {further} takes more)" if further != texts else "")
+        )
+    if usual and (
+        rival := _find_rival(table.drop(labels, *text_columns(texts, columns), strict=False), where)
+    ):
         listed = ",".join(labels[:_SHOWN]) + (",…" if len(labels) > _SHOWN else "")
         raise DataError(
             f"the labels may be in the column '{rival}', or in {len(labels):,} columns of yes and no",
@@ -76,26 +128,45 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
             expected="labels in one column, or a column for each label",
             todo=f"say which: --labels-column {rival}, or --labels-column '{listed}'",
         )
-    united = {name: (_unite(one, labels, said, name), prefix) for name, (one, prefix) in tables.items()}
-    return united, data.model_copy(update={"labels_column": "labels", "text_column": texts}), remarks
+    united = {
+        name: (_unite(one, labels, said, name), prefix) for name, (one, prefix) in tables.items()
+    }
+    return (
+        united,
+        data.model_copy(update={"labels_column": "labels", "text_column": texts}),
+        remarks,
+    )
 
 
-def _find_tool(tables: CorpusTables, columns: Sequence[str], data: DataSection) -> tuple[CorpusTables, DataSection, list[str]] | None:
+def _find_tool(
+    tables: CorpusTables, columns: Sequence[str], data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]] | None:
     """The same of tables whose columns are those of a known tool."""
     where = next(iter(tables))
     for title, known, text, labels, ids in _TOOLS if data.text_column not in columns else ():
         if known <= set(columns):
-            chosen = {"text_column": text, "labels_column": labels} | ({"id_column": data.id_column or ids} if ids in columns else {})
-            chosen |= {"label_separator": "#"} if title == "doccano" and data.label_separator is None else {}
+            chosen = {"text_column": text, "labels_column": labels} | (
+                {"id_column": data.id_column or ids} if ids in columns else {}
+            )
+            chosen |= (
+                {"label_separator": "#"}
+                if title == "doccano" and data.label_separator is None
+                else {}
+            )
             remark = f"{where}: a table of {title}: texts are the columns {text}, labels the column {labels}"
             return tables, data.model_copy(update=chosen), [remark]
     if not {"id", "annotator", "annotation_id"} <= set(columns):
         return None
-    answers = columns[columns.index("id") + 1 : columns.index("annotator")]  # the CSV of Label Studio: data, id, answers, annotator, ...
+    answers = columns[
+        columns.index("id") + 1 : columns.index("annotator")
+    ]  # the CSV of Label Studio: data, id, answers, annotator, ...
     if len(answers) != 1:
         return None
     cut = pl.col(answers[0]).map_elements(_read_answer, pl.List(pl.String))
-    united = {name: (table.with_columns(cut.alias(answers[0])), prefix) for name, (table, prefix) in tables.items()}
+    united = {
+        name: (table.with_columns(cut.alias(answers[0])), prefix)
+        for name, (table, prefix) in tables.items()
+    }
     remark = f"{where}: a table of Label Studio: labels are the column {answers[0]}"
     return united, data.model_copy(update={"labels_column": answers[0]}), [remark]
 
@@ -108,7 +179,12 @@ def _find_rival(table: pl.LazyFrame, where: str) -> str | None:
             return name
         if dtype == pl.String:
             try:
-                parts = find_label_form({where: sample[name]}).read(sample[name], where)[0].explode().drop_nulls()
+                parts = (
+                    find_label_form({where: sample[name]})
+                    .read(sample[name], where)[0]
+                    .explode()
+                    .drop_nulls()
+                )
             except DataError:
                 continue
             if parts.len() > 1.5 * sample.height and parts.n_unique() < _RECURRING * parts.len():
@@ -125,11 +201,15 @@ def _read_answers(column: str, dtype: pl.DataType, said: Sequence[str]) -> tuple
     if dtype == pl.Boolean:
         return pl.col(column), pl.col(column).is_not_null()
     if dtype.is_numeric():  # comparisons of numbers are fast
-        return pl.col(column) == 1, (pl.col(column) == 1) | (pl.col(column) == 0) | ((pl.col(column) == -1) & ("-1" in said))
+        return pl.col(column) == 1, (pl.col(column) == 1) | (pl.col(column) == 0) | (
+            (pl.col(column) == -1) & ("-1" in said)
+        )
     return _written(column).is_in(_YES), _written(column).is_in(said)
 
 
-def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool) -> tuple[list[str], list[str], list[str]]:
+def _find_binary(
+    tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool
+) -> tuple[list[str], list[str], list[str]]:
     """Those columns that say yes or no in all tables, unless `mixed` no at least once and in one notation; their values; and remarks."""
     first = tables[where][0]
     schema = first.collect_schema()
@@ -140,14 +220,20 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
     notation: dict[str, str] = {}
     blank, typed = 0, False
     for name in likely:
-        for place, table in ((place, table) for place, (table, _) in tables.items() if name in table.collect_schema()):
-            column = collect(table.select(_written(name)), place)[name]  # one at a time: there may be thousands
+        for place, table in (
+            (place, table) for place, (table, _) in tables.items() if name in table.collect_schema()
+        ):
+            column = collect(table.select(_written(name)), place)[
+                name
+            ]  # one at a time: there may be thousands
             empty = column.is_in(_MISSING).fill_null(True)
             wrong = (~empty & ~column.is_in((*_YES, *_NO))).fill_null(False).arg_true()
             if wrong.len():
                 odd.setdefault(name, f"'{name}' (first in row {wrong[0] + 1:,} of {place})")
                 typed = typed or not column[wrong[0]].isdecimal()  # a number may be a count
-            if place == where and (kinds := [kind for value, kind in _NO.items() if (column == value).any()]):
+            if place == where and (
+                kinds := [kind for value, kind in _NO.items() if (column == value).any()]
+            ):
                 notation[name] = kinds[0]
                 blank += int((empty | column.is_in(_UNKNOWN) & ("0 and 1" in kinds)).sum())
     found = {name: kind for name, kind in notation.items() if name not in odd}
@@ -155,11 +241,23 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
     usual = max(dict.fromkeys(kinds), key=kinds.count, default="0 and 1")
     labels = [name for name in likely if name not in odd and (mixed or found.get(name) == usual)]
     others = [name for name in found if name not in labels]
-    remarks = [f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"]
-    remarks += [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"] if others else []
-    remarks += [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"] if odd else []
+    remarks = [
+        f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"
+    ]
+    remarks += (
+        [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"]
+        if others
+        else []
+    )
+    remarks += (
+        [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"]
+        if odd
+        else []
+    )
     if blank:
-        remarks.append(f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out")
+        remarks.append(
+            f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out"
+        )
     if typed and len(labels) < 2 <= len(labels) + len(odd):
         raise DataError(
             "columns of labels hold other values than yes and no",
@@ -167,7 +265,11 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
             expected=f"{usual} in each cell, or one column with the labels of each document",
             todo="mend these cells, or name one column with --labels-column",
         )
-    return labels, [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN], remarks
+    return (
+        labels,
+        [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN],
+        remarks,
+    )
 
 
 def _share(column: pl.Series) -> float:
@@ -182,7 +284,9 @@ def _read_answer(cell: str) -> list[str]:
         return [cell]
 
 
-def _unite(table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], where: str) -> pl.LazyFrame:
+def _unite(
+    table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], where: str
+) -> pl.LazyFrame:
     """The table with one column `labels` in place of these; a missing value where no cell is one of those that say yes or no."""
     missing = [name for name in labels if name not in table.collect_schema()]
     if missing:
@@ -194,7 +298,13 @@ def _unite(table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], wher
         )
     schema = table.collect_schema()
     answers = {name: _read_answers(name, schema[name], said) for name in labels}
-    yes = pl.concat_list(pl.when(own).then(pl.lit(name)) for name, (own, _) in answers.items()).list.drop_nulls()
+    yes = pl.concat_list(
+        pl.when(own).then(pl.lit(name)) for name, (own, _) in answers.items()
+    ).list.drop_nulls()
     known = pl.any_horizontal(some.fill_null(False) for _, some in answers.values())
-    united = pl.when(known).then(yes).otherwise(pl.lit(["nan"]))  # not of a series, which would hinder slices
-    return table.with_columns(united.alias("labels")).drop(name for name in labels if name != "labels")
+    united = (
+        pl.when(known).then(yes).otherwise(pl.lit(["nan"]))
+    )  # not of a series, which would hinder slices
+    return table.with_columns(united.alias("labels")).drop(
+        name for name in labels if name != "labels"
+    )

@@ -35,7 +35,9 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _URI = re.compile(r"<([^<>\t]*)>|([A-Za-z][\w+.-]*://[^\s<>]+)(?=\s|$)")
 _URIS = re.compile(rf"\s*(?:(?:{_URI.pattern})\s*)*")
 _WEIGHTED = re.compile(rf"(?:\d+{_WEIGHT}(?:,\d+{_WEIGHT})*)?")
-_SPARSE = re.compile(rf"(?:\d+(?:,\d+)*)?(?:\s+\d+:{_NUMBER})+\s*|\d+:{_NUMBER}(?:\s+\d+:{_NUMBER})*\s*")
+_SPARSE = re.compile(
+    rf"(?:\d+(?:,\d+)*)?(?:\s+\d+:{_NUMBER})+\s*|\d+:{_NUMBER}(?:\s+\d+:{_NUMBER})*\s*"
+)
 _HEADER = re.compile(r"\s*\d+ \d+ \d+\s*")  # `N D L`: documents, features, labels
 _SIZES = re.compile(r"\s*\d+(?:\s+\d+){1,2}\s*")  # the same, or `N L` of a matrix
 _COLUMN = re.compile(r"[^\W\d]\w*")  # the name of a column
@@ -71,7 +73,9 @@ class Line:
 class NumberedLabels:
     """Labels that a format writes as numbers."""
 
-    ids: Sequence[str] | None  # of the labels `first`, `first` + 1, …; None: the numbers are the ids
+    ids: (
+        Sequence[str] | None
+    )  # of the labels `first`, `first` + 1, …; None: the numbers are the ids
     titles: dict[str, str | None] = field(default_factory=dict)
     first: int = 0
 
@@ -79,7 +83,9 @@ class NumberedLabels:
         """The id of a label; `Fault` if there is none."""
         if number < self.first or (self.ids is not None and number >= self.first + len(self.ids)):
             last = "" if self.ids is None else f" to {self.first + len(self.ids) - 1:,}"
-            raise Fault(f"there is no label {number}: labels are numbered from {self.first}{last}", None)
+            raise Fault(
+                f"there is no label {number}: labels are numbered from {self.first}{last}", None
+            )
         return str(number) if self.ids is None else self.ids[number - self.first]
 
 
@@ -94,7 +100,10 @@ def read_names(reader: CorpusReader, folder: Path, names: Sequence[str]) -> Numb
         return NumberedLabels(None)
     text = "\n".join(reader.all_lines(file)).rstrip()
     lines = text.split("\n") if text else []
-    return NumberedLabels([str(number) for number in range(len(lines))], {str(n): line.strip() or None for n, line in enumerate(lines)})
+    return NumberedLabels(
+        [str(number) for number in range(len(lines))],
+        {str(n): line.strip() or None for n, line in enumerate(lines)},
+    )
 
 
 @dataclass(frozen=True)
@@ -102,12 +111,20 @@ class LineFormat:
     """A format. Its files are found by name; a corpus is recognised by the first lines of a file, or by the names of two files."""
 
     title: str
-    parse: Callable[[str, str], Line | None]  # a line and the first line of its file; None: no document; raises `Fault`
+    parse: Callable[
+        [str, str], Line | None
+    ]  # a line and the first line of its file; None: no document; raises `Fault`
     example: str  # of a line
-    fits: Callable[[Path, list[str]], object] | None = None  # whether a file with these first lines has this format
+    fits: Callable[[Path, list[str]], object] | None = (
+        None  # whether a file with these first lines has this format
+    )
     accepts: Callable[[Path], bool] = is_line_file  # whether a file may hold documents, by its name
-    pair: tuple[str, ...] = ()  # in place of the last two: names of a file of labels and of its file of texts; `{}` is the split
-    names: tuple[str, ...] = ()  # of files with the titles of numbered labels; empty: labels are written as ids
+    pair: tuple[
+        str, ...
+    ] = ()  # in place of the last two: names of a file of labels and of its file of texts; `{}` is the split
+    names: tuple[
+        str, ...
+    ] = ()  # of files with the titles of numbered labels; empty: labels are written as ids
     header: int = 0  # lines before the first document
     first_feature: int | None = None  # number of the first feature; None: documents have texts
     line_break: str | None = None  # how a text writes a line break
@@ -118,31 +135,62 @@ class LineFormat:
         if self.pair:
             pairs = self.find_pairs(reader.path, raw=getattr(options, "texts", "raw") == "raw")
             if "train" not in pairs:
-                raise lacks_training(str(reader.path), " and ".join(name.format("train") for name in self.pair[:2]))
+                raise lacks_training(
+                    str(reader.path), " and ".join(name.format("train") for name in self.pair[:2])
+                )
         else:
             parts = find_parts(reader.path, self.accepts)
-            pairs = {part: (path, None if self.first_feature is None else _find_texts(part, path)) for part, path in parts.items()}
+            pairs = {
+                part: (path, None if self.first_feature is None else _find_texts(part, path))
+                for part, path in parts.items()
+            }
         labels = self._read_labels(reader, [path for path, _ in pairs.values()])
         features = getattr(options, "features", None)
-        documents = {part: self.read(reader, path, texts, labels, features) for part, (path, texts) in pairs.items()}
+        documents = {
+            part: self.read(reader, path, texts, labels, features)
+            for part, (path, texts) in pairs.items()
+        }
         return reader.dataset(documents, labels.titles)
 
     def recognise(self, data: DataSection) -> str | None:
         """The title of the format, and what shows it."""
         if self.pair:
             folder = None if data.path is None else Path(data.path)
-            labels, texts = self.find_pairs(folder).get("train", (None, None)) if folder is not None and folder.is_dir() else (None, None)
-            return None if labels is None or texts is None else f"{self.title} ({texts.name} and {labels.name})"
-        example = find_example(data, lambda path: bool(self.fits is not None and self.fits(path, first_lines(path))))
-        return None if example is None else f"{self.title} (first line of {example.name}: {first_lines(example, 1)[0][:30]!r})"
+            labels, texts = (
+                self.find_pairs(folder).get("train", (None, None))
+                if folder is not None and folder.is_dir()
+                else (None, None)
+            )
+            return (
+                None
+                if labels is None or texts is None
+                else f"{self.title} ({texts.name} and {labels.name})"
+            )
+        example = find_example(
+            data, lambda path: bool(self.fits is not None and self.fits(path, first_lines(path)))
+        )
+        return (
+            None
+            if example is None
+            else f"{self.title} (first line of {example.name}: {first_lines(example, 1)[0][:30]!r})"
+        )
 
     def read(
-        self, reader: CorpusReader, path: Path, texts: Path | None, labels: NumberedLabels, features: str | None = None
+        self,
+        reader: CorpusReader,
+        path: Path,
+        texts: Path | None,
+        labels: NumberedLabels,
+        features: str | None = None,
     ) -> Iterator[Document]:
         """The documents of a file; their texts are in the lines, in a second file, or made of the names of features."""
         if texts is None:
             names = None if self.first_feature is None else _read_features(reader, path, features)
-            yield from (document for _, document in self._parse(reader, path, labels, names) if document is not None)
+            yield from (
+                document
+                for _, document in self._parse(reader, path, labels, names)
+                if document is not None
+            )
             return
         lines, last = enumerate(reader.all_lines(texts), start=1), 0
         for last, document in self._parse(reader, path, labels, None):
@@ -153,10 +201,16 @@ class LineFormat:
                 text = text if self.line_break is None else text.replace(self.line_break, "\n")
                 yield Document(document.number, text, document.labels)
         if more := sum(1 for _, text in lines if text.strip()):
-            raise differ(f"there are {last:,} lines of labels, and {more:,} more texts", texts, path)
+            raise differ(
+                f"there are {last:,} lines of labels, and {more:,} more texts", texts, path
+            )
 
     def _parse(
-        self, reader: CorpusReader, path: Path, labels: NumberedLabels, features: Sequence[str] | None
+        self,
+        reader: CorpusReader,
+        path: Path,
+        labels: NumberedLabels,
+        features: Sequence[str] | None,
     ) -> Iterator[tuple[int, Document | None]]:
         """The number of each document with the document; None if its line cannot be read."""
         first = next((line for line in first_lines(path, 1) if line), "")
@@ -167,44 +221,79 @@ class LineFormat:
             try:
                 parsed = self.parse(line, first)
                 if parsed is not None:
-                    highest = max([highest, *(label for label in parsed.labels if isinstance(label, int))])
-                    ids = [label if isinstance(label, str) else labels.name(label) for label in parsed.labels]
-                    text = parsed.text if self.first_feature is None else _name_features(parsed, features, self.first_feature)
+                    highest = max(
+                        [highest, *(label for label in parsed.labels if isinstance(label, int))]
+                    )
+                    ids = [
+                        label if isinstance(label, str) else labels.name(label)
+                        for label in parsed.labels
+                    ]
+                    text = (
+                        parsed.text
+                        if self.first_feature is None
+                        else _name_features(parsed, features, self.first_feature)
+                    )
                     document = Document(number, text, ids, parsed.id)
-                    labels.titles.update((label, labels.titles.get(label) or title) for label, title in parsed.titles.items())
+                    labels.titles.update(
+                        (label, labels.titles.get(label) or title)
+                        for label, title in parsed.titles.items()
+                    )
             except Fault as fault:
-                reader.bad.add(path, place + fault.line - 1, fault.why, line, column=fault.column, expected=self.example)
+                reader.bad.add(
+                    path,
+                    place + fault.line - 1,
+                    fault.why,
+                    line,
+                    column=fault.column,
+                    expected=self.example,
+                )
             except PassedOver as reason:
                 passed[str(reason)] += 1
             last = number if line else last
             yield number, document
-        reader.remarks += [f"{path}: {count:,} {reason} are left out" for reason, count in passed.items()]
-        if self.header and (said := [int(size) for size in first.split()] if _SIZES.fullmatch(first) else []):
+        reader.remarks += [
+            f"{path}: {count:,} {reason} are left out" for reason, count in passed.items()
+        ]
+        if self.header and (
+            said := [int(size) for size in first.split()] if _SIZES.fullmatch(first) else []
+        ):
             found, counts = (last, highest + 1 - labels.first), (said[0], said[-1])
             if found[0] != counts[0] or found[1] > counts[1]:
                 what = f"{counts[0]:,} documents and {counts[1]:,} labels, but there are {found[0]:,} documents"
-                reader.remarks.append(f"{path}: the first line says {what} and {found[1]:,} labels: a part may be missing")
+                reader.remarks.append(
+                    f"{path}: the first line says {what} and {found[1]:,} labels: a part may be missing"
+                )
 
-    def records(self, reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, int, str]]:
+    def records(
+        self, reader: CorpusReader, path: Path, labels: NumberedLabels
+    ) -> Iterator[tuple[int, int, str]]:
         """What holds a document each: its number, the line on which it begins (both from 1), and its content."""
-        for place, line in _read_matrix(reader, path, labels) if path.suffix == ".npz" else reader.lines(path):
+        for place, line in (
+            _read_matrix(reader, path, labels) if path.suffix == ".npz" else reader.lines(path)
+        ):
             if place > self.header:
                 yield place - self.header, place, line
 
-    def find_pairs(self, folder: Path, *, raw: bool = True) -> dict[SplitPart, tuple[Path, Path | None]]:
+    def find_pairs(
+        self, folder: Path, *, raw: bool = True
+    ) -> dict[SplitPart, tuple[Path, Path | None]]:
         """The file of labels and the file of texts of each split; without `raw`, the last name of texts is tried first."""
         labels, *texts = self.pair
         pairs: dict[SplitPart, tuple[Path, Path | None]] = {}
         for alias, split in ALIASES.items():
             first = find_file(folder, labels.format(alias))
-            second = find_file(folder, *(name.format(alias) for name in (texts if raw else reversed(texts))))
+            second = find_file(
+                folder, *(name.format(alias) for name in (texts if raw else reversed(texts)))
+            )
             if first is not None and second is not None:
                 pairs.setdefault(split, (first, second))
         return pairs
 
     def _read_labels(self, reader: CorpusReader, paths: Sequence[Path]) -> NumberedLabels:
         """The labels; numbered from 1 if no document has label 0 and one has the label of the last number."""
-        labels = read_names(reader, paths[0].parent, self.names) if self.names else NumberedLabels(None)
+        labels = (
+            read_names(reader, paths[0].parent, self.names) if self.names else NumberedLabels(None)
+        )
         if self.pair:
             return labels
         count = max(map(_count_labels, paths)) if self.header else len(labels.ids or ())
@@ -218,55 +307,103 @@ class LineFormat:
                 highest = max(highest, *numbers, 0)
         if not count or highest != count:
             return labels
-        reader.remarks.append(f"labels are numbered from 1 to {count:,}, not from 0, and are read so")
+        reader.remarks.append(
+            f"labels are numbered from 1 to {count:,}, not from 0, and are read so"
+        )
         return NumberedLabels(labels.ids, labels.titles, 1)
 
 
 def _count_labels(path: Path) -> int:
     line = next(iter(first_lines(path, 1)), "")
     if _HEADER.fullmatch(line) is None or len(line) > _LONGEST_HEADER:
-        what, todo = f"the first line does not give the size of the corpus: {line[:60]!r}", "copy or make the file again"
-        raise DataError(what, where=f"{path}, line 1", expected="three numbers: of documents, of features, of labels", todo=todo)
+        what, todo = (
+            f"the first line does not give the size of the corpus: {line[:60]!r}",
+            "copy or make the file again",
+        )
+        raise DataError(
+            what,
+            where=f"{path}, line 1",
+            expected="three numbers: of documents, of features, of labels",
+            todo=todo,
+        )
     return int(line.split()[2])
 
 
-def _read_matrix(reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, str]]:
+def _read_matrix(
+    reader: CorpusReader, path: Path, labels: NumberedLabels
+) -> Iterator[tuple[int, str]]:
     """The label numbers of each row of a sparse matrix, separated by blanks; explicit zeros are no labels."""
     reader.files.append(path)
     try:
         matrix = load_sparse(path)
     except ValueError as error:
-        expected, todo = "a sparse matrix as scipy.sparse.save_npz writes it", "copy or make the file again"
-        raise DataError(f"the matrix cannot be read: {error}", where=str(path), expected=expected, todo=todo) from error
+        expected, todo = (
+            "a sparse matrix as scipy.sparse.save_npz writes it",
+            "copy or make the file again",
+        )
+        raise DataError(
+            f"the matrix cannot be read: {error}", where=str(path), expected=expected, todo=todo
+        ) from error
     matrix.eliminate_zeros()
     matrix.sort_indices()
     if labels.ids is not None and len(labels.ids) != matrix.shape[1]:
-        raise differ(f"there are {len(labels.ids):,} names of labels, and {matrix.shape[1]:,} labels", path.with_name(_ITEMS[0]), path)
+        raise differ(
+            f"there are {len(labels.ids):,} names of labels, and {matrix.shape[1]:,} labels",
+            path.with_name(_ITEMS[0]),
+            path,
+        )
     for row in range(matrix.shape[0]):
-        yield row + 1, " ".join(map(str, matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]))
+        yield (
+            row + 1,
+            " ".join(map(str, matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]])),
+        )
 
 
 def _find_texts(part: SplitPart, path: Path) -> Path | None:
     """The file of texts beside a file of features."""
     split = split_of(path.name) if part is None else part
-    beside = [file for file in sorted(path.parent.iterdir()) if "text" in file.name.lower() or file.name.startswith("X.")]
-    return next((file for file in beside if file != path and split is not None and split_of(file.name) == split), None)
+    beside = [
+        file
+        for file in sorted(path.parent.iterdir())
+        if "text" in file.name.lower() or file.name.startswith("X.")
+    ]
+    return next(
+        (
+            file
+            for file in beside
+            if file != path and split is not None and split_of(file.name) == split
+        ),
+        None,
+    )
 
 
 def _read_features(reader: CorpusReader, path: Path, features: str | None) -> list[str] | None:
     file = Path(features) if features else find_file(path.parent, "features.txt")
     reader.names = True
     how = "numbers" if file is None else f"names in {file}"
-    reader.remarks.append(f"{path} has no file of texts: each document is the list of the {how} of its features, by falling weight")
-    return None if file is None else ["_".join(name.split()) for name in reader.all_lines(file)]  # a blank would cut it
+    reader.remarks.append(
+        f"{path} has no file of texts: each document is the list of the {how} of its features, by falling weight"
+    )
+    return (
+        None if file is None else ["_".join(name.split()) for name in reader.all_lines(file)]
+    )  # a blank would cut it
 
 
 def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
     """A text that lists the features of a document by falling value: by their names, else as `f12 f7`."""
-    numbers = [number for number, _ in sorted(line.features, key=lambda feature: (-feature[1], feature[0]))]
+    numbers = [
+        number for number, _ in sorted(line.features, key=lambda feature: (-feature[1], feature[0]))
+    ]
     if names is None:
         return " ".join(f"f{number}" for number in numbers)
-    if wrong := next((f"feature {number} has no name" for number in numbers if not first <= number < first + len(names)), None):
+    if wrong := next(
+        (
+            f"feature {number} has no name"
+            for number in numbers
+            if not first <= number < first + len(names)
+        ),
+        None,
+    ):
         raise Fault(wrong)
     return " ".join(names[number - first] for number in numbers)
 
@@ -280,7 +417,14 @@ def read_json_line(content: str, keys: str, read: Callable[[Any], Line]) -> Line
         line.text.encode()  # half a character (`\\ud83d`) cannot be
     except json.JSONDecodeError as error:
         raise Fault(f"not JSON: {error.msg}", error.colno, error.lineno) from error
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        StopIteration,
+        RecursionError,
+    ) as error:
         raise Fault(f"not {keys}: {first_line(error)}", None) from error
     return line
 
@@ -297,7 +441,10 @@ def _json_lines(keys: str, read: Callable[[Any], Line]) -> Callable[[str, str], 
 
 def _read_subjects(row: Any) -> Line:
     subjects = row.get("subjects") or []
-    titles = {str(subject["uri"]): title if isinstance(title := subject.get("label"), str) else None for subject in subjects}
+    titles = {
+        str(subject["uri"]): title if isinstance(title := subject.get("label"), str) else None
+        for subject in subjects
+    }
     return Line(list(titles), row["text"] or "", read_id(row, "document_id"), titles=titles)
 
 
@@ -317,12 +464,18 @@ def _parse_annif(line: str, first: str) -> Line | None:
         return Line([bracketed or bare for bracketed, bare in _URI.findall(uris)], text)
     if not line.strip():
         return None
-    raise Fault("the labels after the last tab are no URIs", len(text) + 2) if tab else Fault("there is no tab", None)
+    raise (
+        Fault("the labels after the last tab are no URIs", len(text) + 2)
+        if tab
+        else Fault("there is no tab", None)
+    )
 
 
 def _fits_annif(path: Path, lines: list[str]) -> bool:
     tails = [line.rpartition("\t")[2] for line in lines if "\t" in line]
-    return mostly(lines, lambda line: "\t" in line and _URIS.fullmatch(line.rpartition("\t")[2])) and any(map(_URI.search, tails))
+    return mostly(
+        lines, lambda line: "\t" in line and _URIS.fullmatch(line.rpartition("\t")[2])
+    ) and any(map(_URI.search, tails))
 
 
 def _parse_libmultilabel(line: str, first: str) -> Line | None:
@@ -332,7 +485,11 @@ def _parse_libmultilabel(line: str, first: str) -> Line | None:
         return None
     if len(fields) <= max(wanted, 1):
         raise Fault(f"{len(fields)} fields, line 1 has {wanted + 1}", None)
-    return Line([name for name in fields[-2].split(" ") if name], fields[-1], fields[0] if wanted == 2 else None)
+    return Line(
+        [name for name in fields[-2].split(" ") if name],
+        fields[-1],
+        fields[0] if wanted == 2 else None,
+    )
 
 
 def _fits_libmultilabel(path: Path, lines: list[str]) -> bool:
@@ -341,10 +498,14 @@ def _fits_libmultilabel(path: Path, lines: list[str]) -> bool:
     if tabs not in (1, 2) or not mostly(lines, lambda line: line.count("\t") == tabs):
         return False
     rows = [row for line in lines if len(row := line.split("\t")) == tabs + 1]
-    if all(_COLUMN.fullmatch(name) for name in rows[0]) or any(row[-1].lstrip().startswith("<http") for row in rows):
+    if all(_COLUMN.fullmatch(name) for name in rows[0]) or any(
+        row[-1].lstrip().startswith("<http") for row in rows
+    ):
         return False
     numbers = all(_WEIGHTED.fullmatch(row[0]) for row in rows) and len(rows[0]) == 2
-    return not numbers and sum(len(row[-1]) for row in rows) > _MUCH_LONGER * sum(len(row[-2]) for row in rows)
+    return not numbers and sum(len(row[-1]) for row in rows) > _MUCH_LONGER * sum(
+        len(row[-2]) for row in rows
+    )
 
 
 def _parse_text2text(line: str, first: str) -> Line:
@@ -357,8 +518,13 @@ def _parse_text2text(line: str, first: str) -> Line:
 def _fits_text2text(path: Path, lines: list[str]) -> bool:
     """Numbers, a tab and a text on every line; some line has several numbers, or a file with their titles is there."""
     heads = [line.partition("\t")[0] for line in lines]
-    numbers = mostly(lines, lambda line: "\t" in line and _WEIGHTED.fullmatch(line.partition("\t")[0]))
-    return numbers and (any("," in head or "::" in head for head in heads) or find_file(path.parent, *_ITEMS) is not None)
+    numbers = mostly(
+        lines, lambda line: "\t" in line and _WEIGHTED.fullmatch(line.partition("\t")[0])
+    )
+    return numbers and (
+        any("," in head or "::" in head for head in heads)
+        or find_file(path.parent, *_ITEMS) is not None
+    )
 
 
 def _parse_sparse(line: str, first: str) -> Line:
@@ -372,7 +538,10 @@ def _parse_sparse(line: str, first: str) -> Line:
     features = []
     for match in re.finditer(r"\S+", rest):
         number, colon, value = match[0].partition(":")
-        why, column = f"'{match[0][:20]}' is no feature:value", len(line) - len(rest) + match.start() + 1
+        why, column = (
+            f"'{match[0][:20]}' is no feature:value",
+            len(line) - len(rest) + match.start() + 1,
+        )
         try:
             features.append((_read_number(number if colon else "", why, column), float(value)))
         except ValueError as error:
@@ -389,12 +558,20 @@ def _read_number(text: str, why: str, column: int) -> int:
 
 def _is_sparse_file(path: Path) -> bool:
     name = bare_name(path)
-    return Path(name).suffix.lower() in ("", ".txt", ".svm", ".libsvm", ".dat") and "text" not in name.lower() and not name.startswith("X.")
+    return (
+        Path(name).suffix.lower() in ("", ".txt", ".svm", ".libsvm", ".dat")
+        and "text" not in name.lower()
+        and not name.startswith("X.")
+    )
 
 
 def _fits_features(path: Path, lines: list[str]) -> bool:
     """A first line of three numbers, and features below."""
-    return bool(lines) and _HEADER.fullmatch(lines[0]) is not None and (len(lines) == 1 or lines[1] == " " or ":" in lines[1])
+    return (
+        bool(lines)
+        and _HEADER.fullmatch(lines[0]) is not None
+        and (len(lines) == 1 or lines[1] == " " or ":" in lines[1])
+    )
 
 
 def _parse_numbers(line: str, first: str) -> Line:
@@ -411,7 +588,10 @@ ANNIF_JSONL = LineFormat(
     accepts=lambda path: Path(bare_name(path)).suffix.lower() in ("", ".json", ".jsonl", ".ndjson"),
 )
 LIBMULTILABEL = LineFormat(
-    "LibMultiLabel's format", _parse_libmultilabel, "LAB1 LAB2<TAB>text, or id<TAB>LAB1 LAB2<TAB>text", _fits_libmultilabel
+    "LibMultiLabel's format",
+    _parse_libmultilabel,
+    "LAB1 LAB2<TAB>text, or id<TAB>LAB1 LAB2<TAB>text",
+    _fits_libmultilabel,
 )
 TEXT2TEXT = LineFormat(
     "PECOS's text2text format",
@@ -425,7 +605,9 @@ LIBSVM = LineFormat(
     "LibSVM's multi-label format",
     _parse_sparse,
     "1,3 1:0.5 9:1",
-    lambda path, lines: not any(map(_SIZES.fullmatch, lines[:1])) and mostly(lines, _SPARSE.fullmatch),
+    lambda path, lines: (
+        not any(map(_SIZES.fullmatch, lines[:1])) and mostly(lines, _SPARSE.fullmatch)
+    ),
     accepts=_is_sparse_file,
     names=_NAMES,
     first_feature=1,
@@ -447,10 +629,23 @@ ATTENTIONXML = LineFormat(
     pair=("{}_labels.txt", "{}_raw_texts.txt", "{}_texts.txt"),
     line_break="/SEP/",
 )
-PECOS = LineFormat("PECOS's and X-Transformer's format", _parse_numbers, "3 17", pair=("Y.{}.npz", "X.{}.txt"), names=_ITEMS[:1])
+PECOS = LineFormat(
+    "PECOS's and X-Transformer's format",
+    _parse_numbers,
+    "3 17",
+    pair=("Y.{}.npz", "X.{}.txt"),
+    names=_ITEMS[:1],
+)
 XML_TEXTS = LineFormat(
-    "the XML repository's format with texts", _parse_numbers, "3:1 17:1", pair=("{}_X_Y.txt", "{}_X.txt"), names=("Y.txt",), header=1
+    "the XML repository's format with texts",
+    _parse_numbers,
+    "3:1 17:1",
+    pair=("{}_X_Y.txt", "{}_X.txt"),
+    names=("Y.txt",),
+    header=1,
 )
 XML_JSON = LineFormat(
-    XML_TEXTS.title, _json_lines("{title, content, target_ind}", _read_product), '{"title": …, "content": …, "target_ind": [17, 4096]}'
+    XML_TEXTS.title,
+    _json_lines("{title, content, target_ind}", _read_product),
+    '{"title": …, "content": …, "target_ind": [17, 4096]}',
 )

@@ -61,7 +61,11 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
     else:
         codes = read_mimic3_codes(reader, caml_quirk=getattr(options, "caml_quirk", False))
         admissions = read_mimic3(reader, codes, options)
-    columns = ("icd_code", "long_title", "icd_version") if name.startswith("mimic4") else ("icd9_code", "long_title")
+    columns = (
+        ("icd_code", "long_title", "icd_version")
+        if name.startswith("mimic4")
+        else ("icd9_code", "long_title")
+    )
     if subset in ("clean", "icd9", "icd10"):
         admissions = keep_frequent(admissions, reader)
     labels = pl.concat_list("procedures", "diagnoses").list.unique(maintain_order=True)
@@ -71,8 +75,15 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
     else:
         parts = _split(documents, reader, options.splits, "50" if subset == "top50" else "full")
     if subset == "top50":
-        frequent = _count_codes(parts["train"], "labels").sort("count", "code", descending=[True, False])
-        parts = _keep_labels(parts, sorted(TOP_50) if options.top50 == "mullenbach" else frequent["code"].head(50).to_list())
+        frequent = _count_codes(parts["train"], "labels").sort(
+            "count", "code", descending=[True, False]
+        )
+        parts = _keep_labels(
+            parts,
+            sorted(TOP_50)
+            if options.top50 == "mullenbach"
+            else frequent["code"].head(50).to_list(),
+        )
     if subset == "few":
         parts = _take_few(parts, options.protocol, reader)
     return Dataset(
@@ -87,7 +98,12 @@ def find_table(root: Path, name: str) -> Path:
     """The file of a table, `.csv` or compressed, at most three folders down, in any case; `DataError` if there is none or several."""
     wanted = {f"{name}.csv{suffix}".lower() for suffix in ("", *SUFFIXES)}
     patterns = ("*", "*/*", "*/*/*", "*/*/*/*")
-    paths = [path for pattern in patterns for path in sorted(root.glob(pattern)) if path.name.lower() in wanted and path.is_file()]
+    paths = [
+        path
+        for pattern in patterns
+        for path in sorted(root.glob(pattern))
+        if path.name.lower() in wanted and path.is_file()
+    ]
     if len(paths) != 1:
         raise DataError(
             f"{len(paths)} files are the table {name}",
@@ -98,7 +114,9 @@ def find_table(root: Path, name: str) -> Path:
     return paths[0]
 
 
-def read_mimic_table(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
+def read_mimic_table(
+    reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]
+) -> Iterator[Parsed]:
     """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A table is never in memory as a whole."""
     path = find_table(reader.path, name)
     reader.files.append(path)
@@ -107,7 +125,12 @@ def read_mimic_table(reader: CorpusReader, name: str, columns: Sequence[str], pa
     missing = [column for column in columns if column not in names]
     if missing:
         expected, todo = f"columns {', '.join(columns)}", "copy the file again from PhysioNet"
-        raise DataError(f"there is no column {missing[0]}", where=f"{path}, line 1: {show_names(names)}", expected=expected, todo=todo)
+        raise DataError(
+            f"there is no column {missing[0]}",
+            where=f"{path}, line 1: {show_names(names)}",
+            expected=expected,
+            todo=todo,
+        )
     positions = [names.index(column) for column in columns]
     for line, row in rows:
         try:
@@ -139,7 +162,12 @@ def read_mimic3_codes(reader: CorpusReader, *, caml_quirk: bool) -> dict[Kind, C
 
     columns = ("hadm_id", "icd9_code")
     diagnoses = _read_codes(reader, "diagnosis", columns, parse, 9)
-    return {"diagnosis": diagnoses, "procedure": _read_codes(reader, "procedure", columns, parse_number if caml_quirk else parse, 9)}
+    return {
+        "diagnosis": diagnoses,
+        "procedure": _read_codes(
+            reader, "procedure", columns, parse_number if caml_quirk else parse, 9
+        ),
+    }
 
 
 def read_mimic4_codes(reader: CorpusReader, version: int) -> dict[Kind, Codes]:
@@ -155,7 +183,11 @@ def read_mimic4_codes(reader: CorpusReader, version: int) -> dict[Kind, Codes]:
 
 
 def _read_codes(
-    reader: CorpusReader, kind: Kind, columns: Sequence[str], parse: Callable[..., tuple[str | None, str, int]], version: int
+    reader: CorpusReader,
+    kind: Kind,
+    columns: Sequence[str],
+    parse: Callable[..., tuple[str | None, str, int]],
+    version: int,
 ) -> Codes:
     """Codes of one version with their dots; a remark counts the rows without code or admission."""
     codes: dict[str, set[str]] = {}
@@ -166,7 +198,9 @@ def _read_codes(
         elif number == version:
             codes.setdefault(admission, set()).add(add_dot(code, MIMIC_SYSTEMS[kind, version]))
     if blank:
-        reader.remarks.append(f"{_TABLES[kind]}: {blank:,} rows have no code or no admission and are left out")
+        reader.remarks.append(
+            f"{_TABLES[kind]}: {blank:,} rows have no code or no admission and are left out"
+        )
     return {admission: sorted(found) for admission, found in codes.items()}
 
 
@@ -174,14 +208,30 @@ def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
     """Admissions of MIMIC-III with notes and codes; the report comes before its addenda, each group in order of time."""
 
     def parse(
-        row: str, subject: str, hadm: str, date: str, time: str, category: str, description: str, text: str
+        row: str,
+        subject: str,
+        hadm: str,
+        date: str,
+        time: str,
+        category: str,
+        description: str,
+        text: str,
     ) -> tuple[str | None, tuple[Any, ...], str, str] | None:
         if category.strip() != "Discharge summary":
             return None
         order = (description.strip() != "Report", time, date, int(read_number(row) or 0))
         return read_number(hadm), order, str(read_number(subject)), text
 
-    columns = ("row_id", "subject_id", "hadm_id", "chartdate", "charttime", "category", "description", "text")
+    columns = (
+        "row_id",
+        "subject_id",
+        "hadm_id",
+        "chartdate",
+        "charttime",
+        "category",
+        "description",
+        "text",
+    )
     notes: dict[str, list[tuple[tuple[Any, ...], str, str]]] = {}
     homeless = 0
     for note in read_mimic_table(reader, "noteevents", columns, parse):
@@ -192,7 +242,10 @@ def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
         if admission is not None:
             notes.setdefault(admission, []).append((order, subject, text))
     _remark(reader, homeless, "discharge notes are of no admission")
-    joined = {hadm: (group[0][1], " ".join(text for _, _, text in sorted(group))) for hadm, group in notes.items()}
+    joined = {
+        hadm: (group[0][1], " ".join(text for _, _, text in sorted(group)))
+        for hadm, group in notes.items()
+    }
     return _join(reader, joined, codes, options)
 
 
@@ -204,7 +257,9 @@ def read_mimic4(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
 
     notes: dict[str, tuple[str, list[str]]] = {}
     homeless = blank = repeated = 0
-    for subject, admission, text in read_mimic_table(reader, "discharge", ("subject_id", "hadm_id", "text"), parse):
+    for subject, admission, text in read_mimic_table(
+        reader, "discharge", ("subject_id", "hadm_id", "text"), parse
+    ):
         homeless += admission is None
         blank += admission is not None and not text.strip()
         if admission is None or not text.strip():
@@ -216,10 +271,20 @@ def read_mimic4(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
     _remark(reader, homeless, "discharge notes are of no admission")
     _remark(reader, blank, "discharge notes are blank")
     _remark(reader, repeated, "discharge notes repeat another of their admission")
-    return _join(reader, {hadm: (subject, " ".join(texts)) for hadm, (subject, texts) in notes.items()}, codes, options)
+    return _join(
+        reader,
+        {hadm: (subject, " ".join(texts)) for hadm, (subject, texts) in notes.items()},
+        codes,
+        options,
+    )
 
 
-def _join(reader: CorpusReader, notes: dict[str, tuple[str, str]], codes: Mapping[Kind, Codes], options: Any) -> pl.DataFrame:
+def _join(
+    reader: CorpusReader,
+    notes: dict[str, tuple[str, str]],
+    codes: Mapping[Kind, Codes],
+    options: Any,
+) -> pl.DataFrame:
     """A table of the schema `_ADMISSIONS`, by the number of the admission."""
     rows = []
     coded = codes["diagnosis"].keys() | codes["procedure"].keys()
@@ -228,7 +293,15 @@ def _join(reader: CorpusReader, notes: dict[str, tuple[str, str]], codes: Mappin
         diagnoses, procedures = codes["diagnosis"].get(hadm, []), codes["procedure"].get(hadm, [])
         if diagnoses or procedures:
             subject, text = notes.pop(hadm)
-            rows.append((hadm, subject, clean(text, options.text, mask=options.deid == "mask"), diagnoses, procedures))
+            rows.append(
+                (
+                    hadm,
+                    subject,
+                    clean(text, options.text, mask=options.deid == "mask"),
+                    diagnoses,
+                    procedures,
+                )
+            )
     _remark(reader, len(notes), "admissions have a discharge note and no code")
     return pl.DataFrame(rows, schema=_ADMISSIONS, orient="row")
 
@@ -250,16 +323,24 @@ def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool
     if how == "none":
         return text
     words = _WORD.findall(text.lower()) if how == "caml" else text.lower().split()
-    return " ".join(word for word in words if (not word.isnumeric() if how == "caml" else word.isalpha()))
+    return " ".join(
+        word for word in words if (not word.isnumeric() if how == "caml" else word.isalpha())
+    )
 
 
 def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFrame:
     """Admissions without rare codes, counted among diagnoses and among procedures; admissions without any other code are left out."""
     before = admissions.height
     for column in ("diagnoses", "procedures"):
-        kept = _count_codes(admissions, column).filter(pl.col("count") >= FREQUENT_ADMISSIONS)["code"]
-        admissions = admissions.with_columns(pl.col(column).list.eval(pl.element().filter(pl.element().is_in(kept.implode()))))
-    admissions = admissions.filter(pl.col("diagnoses").list.len() + pl.col("procedures").list.len() > 0)
+        kept = _count_codes(admissions, column).filter(pl.col("count") >= FREQUENT_ADMISSIONS)[
+            "code"
+        ]
+        admissions = admissions.with_columns(
+            pl.col(column).list.eval(pl.element().filter(pl.element().is_in(kept.implode())))
+        )
+    admissions = admissions.filter(
+        pl.col("diagnoses").list.len() + pl.col("procedures").list.len() > 0
+    )
     lost = before - admissions.height
     if before and not admissions.height:
         raise DataError(
@@ -268,7 +349,9 @@ def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFram
             expected="the whole of MIMIC, and not a sample of it",
             todo="name the folder of the whole tables, or read a sample under a name that keeps every code, such as mimic3-full",
         )
-    reader.remarks.append(f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} admissions that have no other")
+    reader.remarks.append(
+        f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} admissions that have no other"
+    )
     return admissions
 
 
@@ -276,7 +359,9 @@ def _split(documents: pl.DataFrame, reader: CorpusReader, splits: str | None, su
     if splits is None:
         how = "patients are split 80/10/10 by a hash, which compares with no published figure"
         reader.remarks.append(f"no file of splits (option splits of the dataset): {how}")
-        names: list[SplitName | None] = [choose_split(str(subject)) for subject in documents["subject_id"]]
+        names: list[SplitName | None] = [
+            choose_split(str(subject)) for subject in documents["subject_id"]
+        ]
     else:
         known = read_splits(Path(splits), subset)
         names = [known.get(hadm) for hadm in documents["doc_id"]]
@@ -292,21 +377,31 @@ def _take_rare(documents: pl.DataFrame, path: Path, reader: CorpusReader) -> Par
     lists = read_rare_lists(path)
     documents = documents.filter(pl.col("doc_id").is_in(list(lists)))
     if documents.height < len(lists):
-        reader.remarks.append(f"{len(lists) - documents.height:,} admissions of {path} have no document")
-    labelled = documents.with_columns(labels=pl.Series([lists[hadm][1] for hadm in documents["doc_id"]], dtype=pl.List(pl.String)))
+        reader.remarks.append(
+            f"{len(lists) - documents.height:,} admissions of {path} have no document"
+        )
+    labelled = documents.with_columns(
+        labels=pl.Series([lists[hadm][1] for hadm in documents["doc_id"]], dtype=pl.List(pl.String))
+    )
     names = pl.Series([lists[hadm][0] for hadm in documents["doc_id"]], dtype=pl.String)
     return {name: labelled.filter(names == name) for name in SPLITS if (names == name).any()}
 
 
 def _take_few(parts: Parts, protocol: str, reader: CorpusReader) -> Parts:
     """Codes with 1 to 5 training documents that test has: the corpus as it is, or nothing but these codes."""
-    rare = set(_count_codes(parts["train"], "labels").filter(pl.col("count") <= FEW_DOCUMENTS)["code"])
+    rare = set(
+        _count_codes(parts["train"], "labels").filter(pl.col("count") <= FEW_DOCUMENTS)["code"]
+    )
     tested = set(parts["test"]["labels"].explode().drop_nulls()) if "test" in parts else set()
     wanted = sorted(rare & tested)
-    reader.remarks.append(f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents and occur in test")
+    reader.remarks.append(
+        f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents and occur in test"
+    )
     if protocol == "restricted":
         return _keep_labels(parts, wanted)
-    reader.remarks.append("all documents and codes are kept: the figures of this protocol are those of the bin 1-5 of `plant eval`")
+    reader.remarks.append(
+        "all documents and codes are kept: the figures of this protocol are those of the bin 1-5 of `plant eval`"
+    )
     return parts
 
 
@@ -316,7 +411,10 @@ def _count_codes(documents: pl.DataFrame, column: str) -> pl.DataFrame:
 
 def _keep_labels(parts: Parts, wanted: list[str]) -> Parts:
     kept = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted)))
-    restricted = {name: part.with_columns(kept).filter(pl.col("labels").list.len() > 0) for name, part in parts.items()}
+    restricted = {
+        name: part.with_columns(kept).filter(pl.col("labels").list.len() > 0)
+        for name, part in parts.items()
+    }
     return {name: part for name, part in restricted.items() if part.height}
 
 
@@ -324,7 +422,9 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
     """Titles of diagnoses and procedures; where both have a code, the diagnosis's counts."""
     rows = []
     for kind, table in _TABLES.items():
-        for row in read_mimic_table(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
+        for row in read_mimic_table(
+            reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells
+        ):
             if len(row) == 2 or row[2].strip() == str(version):
                 rows.append((add_dot(row[0].strip(), MIMIC_SYSTEMS[kind, version]), row[1].strip()))
     titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")
@@ -338,14 +438,24 @@ def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
     if path.is_dir():
         return _read_caml_splits(path, subset)
     try:
-        table = pl.read_ipc(path.read_bytes()) if path.suffix in (".feather", ".arrow", ".ipc") else collect(scan_table(path), str(path))
-    except (OSError, PolarsError) as error:  # of polars: what a damaged feather file makes of its reader
+        table = (
+            pl.read_ipc(path.read_bytes())
+            if path.suffix in (".feather", ".arrow", ".ipc")
+            else collect(scan_table(path), str(path))
+        )
+    except (
+        OSError,
+        PolarsError,
+    ) as error:  # of polars: what a damaged feather file makes of its reader
         raise _no_splits(path, first_line(error)) from error
     names = {name.lower(): name for name in table.columns}
     number = next((names[name] for name in ("_id", "hadm_id", "id") if name in names), None)
     if number is None or "split" not in names:
         raise _no_splits(path, f"columns {', '.join(table.columns)}")
-    rows = table.select(pl.col(number).cast(pl.String).str.strip_suffix(".0"), pl.col(names["split"]).cast(pl.String).str.to_lowercase())
+    rows = table.select(
+        pl.col(number).cast(pl.String).str.strip_suffix(".0"),
+        pl.col(names["split"]).cast(pl.String).str.to_lowercase(),
+    )
     wrong = set(rows[names["split"]].unique()) - set(ALIASES)
     if wrong:
         raise _no_splits(path, f"splits {', '.join(map(str, sorted(map(str, wrong))))}")
@@ -371,18 +481,30 @@ def read_rare_lists(path: Path) -> dict[str, tuple[SplitName, list[str]]]:
     lists: dict[str, list[str]] = {}
     try:
         for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], ast.Name)
+                and isinstance(node.value, ast.List)
+            ):
                 lists[node.targets[0].id] = [str(item) for item in ast.literal_eval(node.value)]
     except (SyntaxError, ValueError) as error:
         raise _no_splits(path, f"not lists in Python 3: {first_line(error)}") from error
-    if not all(f"{mode}_{what}" in lists for mode in ("train", "dev", "test") for what in ("ids", "labels")):
-        raise _no_splits(path, f"the lists {', '.join(lists) or 'none'}; wanted train_ids, train_labels, dev_ids, …")
+    if not all(
+        f"{mode}_{what}" in lists for mode in ("train", "dev", "test") for what in ("ids", "labels")
+    ):
+        raise _no_splits(
+            path,
+            f"the lists {', '.join(lists) or 'none'}; wanted train_ids, train_labels, dev_ids, …",
+        )
     splits: dict[str, tuple[SplitName, list[str]]] = {}
     for mode in ("train", "dev", "test"):
         ids, labels = lists[f"{mode}_ids"], lists[f"{mode}_labels"]
         if len(ids) != len(labels):
             raise _no_splits(path, f"{mode} has {len(ids)} ids, and labels of {len(labels)}")
-        splits |= {hadm.split("_")[-1]: (ALIASES[mode], sorted(set(own.split(";")))) for hadm, own in zip(ids, labels, strict=True)}
+        splits |= {
+            hadm.split("_")[-1]: (ALIASES[mode], sorted(set(own.split(";"))))
+            for hadm, own in zip(ids, labels, strict=True)
+        }
     return splits
 
 

@@ -14,9 +14,29 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from plant_cli.api import Choice, DataError, DataSection, Dataset, DatasetCard, Options, SplitName, UsageError, first_line
+from plant_cli.api import (
+    Choice,
+    DataError,
+    DataSection,
+    Dataset,
+    DatasetCard,
+    Options,
+    SplitName,
+    UsageError,
+    first_line,
+)
 from plant_cli.kit import BadRows, find_used_labels, read_bytes, read_lines
-from plant_datasets import CARDS, FORMATS, CodiespOptions, Eurlex57kOptions, NoOptions, ReutersOptions, TibkatOptions, mimic, table_corpora
+from plant_datasets import (
+    CARDS,
+    FORMATS,
+    CodiespOptions,
+    Eurlex57kOptions,
+    NoOptions,
+    ReutersOptions,
+    TibkatOptions,
+    mimic,
+    table_corpora,
+)
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, Document, SplitPart
 from plant_datasets.line_formats import Fault, Line, read_json_line
 
@@ -24,9 +44,21 @@ _STORY = re.compile(r"<REUTERS\s(.*?)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _ITEM = re.compile(r"<D>(.*?)</D>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_CATEGORIES = {"topic": "TOPICS", "place": "PLACES", "person": "PEOPLE", "org": "ORGS", "exchange": "EXCHANGES"}
+_CATEGORIES = {
+    "topic": "TOPICS",
+    "place": "PLACES",
+    "person": "PEOPLE",
+    "org": "ORGS",
+    "exchange": "EXCHANGES",
+}
 _CODES = {"DIAGNOSTICO": "D", "PROCEDIMIENTO": "P"}
-_EVIDENCE = {"doc_id": pl.String, "label": pl.String, "start": pl.Int64, "end": pl.Int64, "text": pl.String}
+_EVIDENCE = {
+    "doc_id": pl.String,
+    "label": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "text": pl.String,
+}
 
 
 def load(name: str, data: DataSection, options: Any) -> Dataset:
@@ -37,7 +69,11 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
     elif name in READERS:
         dataset = READERS[name](data, options)
     else:
-        dataset = mimic.load(name, data, options) if name.startswith("mimic") else _read_download(data, options)
+        dataset = (
+            mimic.load(name, data, options)
+            if name.startswith("mimic")
+            else _read_download(data, options)
+        )
     card = CARDS[name]
     remarks = [*dataset.remarks, *describe_counts(count_corpus(dataset), card)]
     return replace(dataset, licence=card.licence, citation=card.citation, remarks=remarks)
@@ -45,7 +81,11 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
 
 def _refuse_options(name: str, options: Options) -> None:
     """Refuse options of the publisher's files: tables hold what was chosen when they were written."""
-    chosen = [key for key, value in options.model_dump().items() if value != type(options).model_fields[key].default]
+    chosen = [
+        key
+        for key, value in options.model_dump().items()
+        if value != type(options).model_fields[key].default
+    ]
     if chosen:
         raise UsageError(
             f"{', '.join(chosen)} cannot be chosen in tables: they are options of the publisher's files",
@@ -57,7 +97,9 @@ def _refuse_options(name: str, options: Options) -> None:
 
 def count_corpus(dataset: Dataset) -> dict[str, int]:
     """Documents of each split, `labels` that documents have, and `label names` in the table of labels."""
-    counts: dict[str, int] = {name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()}
+    counts: dict[str, int] = {
+        name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()
+    }
     counts["labels"] = find_used_labels(dataset).len()
     if dataset.labels is not None:
         counts["label names"] = int(dataset.labels.select(pl.len()).collect().item())
@@ -66,17 +108,26 @@ def count_corpus(dataset: Dataset) -> dict[str, int]:
 
 def fits(counts: Mapping[str, int], expected: Mapping[str, int]) -> bool:
     """Whether all counts of a version agree; its labels may be those that documents have, or those that have a name."""
-    splits = {name: number for name, number in counts.items() if name not in ("labels", "label names")}
-    wanted = {name: number for name, number in expected.items() if name not in ("labels", "documents")}
+    splits = {
+        name: number for name, number in counts.items() if name not in ("labels", "label names")
+    }
+    wanted = {
+        name: number for name, number in expected.items() if name not in ("labels", "documents")
+    }
     labels = (counts.get("labels"), counts.get("label names"))
-    agree = (not wanted or splits == wanted) and expected.get("documents") in (None, sum(splits.values()))
+    agree = (not wanted or splits == wanted) and expected.get("documents") in (
+        None,
+        sum(splits.values()),
+    )
     return agree and ("labels" not in expected or expected["labels"] in labels)
 
 
 def describe_counts(counts: Mapping[str, int], card: DatasetCard) -> list[str]:
     """The remark on the counts: the version, where there are several; expected counts, where no version fits."""
     corpus = card.title.split(":")[0]
-    version = next((name for name, expected in card.variants.items() if fits(counts, expected)), None)
+    version = next(
+        (name for name, expected in card.variants.items() if fits(counts, expected)), None
+    )
     if version is not None:
         return [f"{corpus}, {version}: {_show(counts)}"] if len(card.variants) > 1 else []
     if not card.variants:
@@ -101,23 +152,47 @@ def _read_download(data: DataSection, options: NoOptions) -> Dataset:
             expected="the unpacked folder of the corpus, in one format",
             todo="see `plant data info` for the files; or name the format with --dataset",
         )
-    dataset: Dataset = specs[0].load(data.model_copy(update={"dataset": Choice(name=specs[0].name)}), specs[0].options())
+    dataset: Dataset = specs[0].load(
+        data.model_copy(update={"dataset": Choice(name=specs[0].name)}), specs[0].options()
+    )
     return dataset
 
 
 def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
     """The folders train, dev and test with files of a pattern (`*.json`, `**/*.jsonld`), in the named folder or one below."""
-    folders = [path, *(folder for folder in sorted(path.iterdir()) if folder.is_dir())] if path.is_dir() else []
+    folders = (
+        [path, *(folder for folder in sorted(path.iterdir()) if folder.is_dir())]
+        if path.is_dir()
+        else []
+    )
     for folder in folders:
-        below = [child for child in sorted(folder.iterdir()) if child.is_dir() and child.name.lower() in ALIASES]
-        splits = {ALIASES[child.name.lower()]: child for child in below if next(child.glob(pattern), None) is not None}
+        below = [
+            child
+            for child in sorted(folder.iterdir())
+            if child.is_dir() and child.name.lower() in ALIASES
+        ]
+        splits = {
+            ALIASES[child.name.lower()]: child
+            for child in below
+            if next(child.glob(pattern), None) is not None
+        }
         if "train" in splits:
             return splits
-    what, expected = f"there is no folder train with files {pattern}", "the folder of the corpus, with train, dev and test in it"
-    raise DataError(what, where=str(path), expected=expected, todo="name that folder; `plant data info` says where to get the corpus")
+    what, expected = (
+        f"there is no folder train with files {pattern}",
+        "the folder of the corpus, with train, dev and test in it",
+    )
+    raise DataError(
+        what,
+        where=str(path),
+        expected=expected,
+        todo="name that folder; `plant data info` says where to get the corpus",
+    )
 
 
-def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Path, Any], Line]) -> Iterator[Document]:
+def _read_json_files(
+    reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Path, Any], Line]
+) -> Iterator[Document]:
     """The document of each file."""
     for number, path in enumerate(paths, start=1):
         content = "\n".join(line for _, line in reader.lines(path))
@@ -137,20 +212,34 @@ def read_eurlex57k(data: DataSection, options: Eurlex57kOptions) -> Dataset:
         attached = [law.get("attachments")] if options.attachments else []
         pieces = [law.get("header") or law.get("title"), law.get("recitals"), *body, *attached]
         labels = [str(concept) for concept in law["concepts"]]
-        return Line(labels, "\n".join(str(piece) for piece in pieces if piece), str(law.get("celex_id") or path.stem))
+        return Line(
+            labels,
+            "\n".join(str(piece) for piece in pieces if piece),
+            str(law.get("celex_id") or path.stem),
+        )
 
     reader = CorpusReader.of(data)
     keys = "{celex_id, header, recitals, main_body, concepts}"
     folders = find_split_folders(reader.path, "*.json")
     parts: dict[SplitPart, Iterator[Document]] = {
-        split: _read_json_files(reader, sorted(folder.glob("*.json")), keys, read) for split, folder in folders.items()
+        split: _read_json_files(reader, sorted(folder.glob("*.json")), keys, read)
+        for split, folder in folders.items()
     }
     dataset = reader.dataset(parts)
     pattern = "*[Ee][Uu][Rr][Oo][Vv][Oo][Cc]*.json*"
-    beside = next((path for folder in (reader.path, reader.path.parent) for path in sorted(folder.glob(pattern))), None)
+    beside = next(
+        (
+            path
+            for folder in (reader.path, reader.path.parent)
+            for path in sorted(folder.glob(pattern))
+        ),
+        None,
+    )
     if beside is None:
         return dataset
-    return replace(dataset, labels=_read_concepts(beside, data).lazy(), files=[*dataset.files, str(beside)])
+    return replace(
+        dataset, labels=_read_concepts(beside, data).lazy(), files=[*dataset.files, str(beside)]
+    )
 
 
 def _read_concepts(path: Path, data: DataSection) -> pl.DataFrame:
@@ -161,18 +250,31 @@ def _read_concepts(path: Path, data: DataSection) -> pl.DataFrame:
             concepts = json.loads(text)
         except json.JSONDecodeError:
             concepts = [json.loads(line) for line in text.splitlines() if line.strip()]
-        if isinstance(concepts, dict) and not all(isinstance(concept, dict) for concept in concepts.values()):
+        if isinstance(concepts, dict) and not all(
+            isinstance(concept, dict) for concept in concepts.values()
+        ):
             concepts = [concepts]
-        pairs = concepts.items() if isinstance(concepts, dict) else ((concept["id"], concept) for concept in concepts)
+        pairs = (
+            concepts.items()
+            if isinstance(concepts, dict)
+            else ((concept["id"], concept) for concept in concepts)
+        )
         rows = [
             (
                 str(number),
                 concept.get("title") or concept.get("label"),
-                [str(name) for name in concept.get("alt_titles") or concept.get("alt_labels") or []],
+                [
+                    str(name)
+                    for name in concept.get("alt_titles") or concept.get("alt_labels") or []
+                ],
             )
             for number, concept in pairs
         ]
-        return pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String, "alternatives": pl.List(pl.String)}, orient="row")
+        return pl.DataFrame(
+            rows,
+            schema={"label": pl.String, "title": pl.String, "alternatives": pl.List(pl.String)},
+            orient="row",
+        )
     except (ValueError, KeyError, TypeError, AttributeError, PolarsError) as error:
         raise DataError(
             f"the names of EuroVoc's concepts cannot be read: {first_line(error)}",
@@ -194,14 +296,24 @@ def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
         for node in nodes:
             if names := _as_list(node.get("sameAs")):
                 titles.setdefault(node["@id"], str(names[0]))
-        return Line(labels, "\n".join(map(str, texts)), f"{path.parent.parent.name}-{path.parent.name}-{path.stem}")
+        return Line(
+            labels,
+            "\n".join(map(str, texts)),
+            f"{path.parent.parent.name}-{path.parent.name}-{path.stem}",
+        )
 
     reader = CorpusReader.of(data)
     parts: dict[SplitPart, Iterator[Document]] = {}
     for split, folder in find_split_folders(reader.path, "**/*.jsonld").items():
-        paths = [path for path in sorted(folder.rglob("*.jsonld")) if options.language in ("all", path.parent.name)]
+        paths = [
+            path
+            for path in sorted(folder.rglob("*.jsonld"))
+            if options.language in ("all", path.parent.name)
+        ]
         if paths:
-            parts[split] = _read_json_files(reader, paths, "a record with @graph, title and dcterms:subject", read)
+            parts[split] = _read_json_files(
+                reader, paths, "a record with @graph, title and dcterms:subject", read
+            )
     return reader.dataset(parts, titles)
 
 
@@ -220,11 +332,19 @@ def read_codiesp(data: DataSection, options: CodiespOptions) -> Dataset:
         if not codes:
             reader.remarks.append(f"{folder} has texts and no gold codes: it is left out")
             continue
-        texts = {path.stem: "".join(line for _, line in reader.lines(path, ends=True)) for path in sorted(folder.glob("text_files/*.txt"))}
-        parts[split] = [Document(n, text, codes.get(name, []), name) for n, (name, text) in enumerate(texts.items(), start=1)]
+        texts = {
+            path.stem: "".join(line for _, line in reader.lines(path, ends=True))
+            for path in sorted(folder.glob("text_files/*.txt"))
+        }
+        parts[split] = [
+            Document(n, text, codes.get(name, []), name)
+            for n, (name, text) in enumerate(texts.items(), start=1)
+        ]
         spans += _read_spans(reader, folder, texts, kinds)
     dataset = reader.dataset(parts)
-    return replace(dataset, evidence=pl.LazyFrame(spans, schema=_EVIDENCE, orient="row") if spans else None)
+    return replace(
+        dataset, evidence=pl.LazyFrame(spans, schema=_EVIDENCE, orient="row") if spans else None
+    )
 
 
 def _read_codes(reader: CorpusReader, folder: Path, kinds: Sequence[str]) -> dict[str, list[str]]:
@@ -247,11 +367,20 @@ def _read_spans(
         for number, line in reader.lines(path):
             fields = line.rstrip("\n").split("\t")
             if len(fields) < 5 or fields[0] not in texts or fields[1] not in _CODES:
-                reader.bad.add(path, number, "not document, DIAGNOSTICO or PROCEDIMIENTO, code, text and offsets", line)
+                reader.bad.add(
+                    path,
+                    number,
+                    "not document, DIAGNOSTICO or PROCEDIMIENTO, code, text and offsets",
+                    line,
+                )
                 continue
             doc_id, kind, code, _, offsets = fields[:5]
             try:
-                pairs = [tuple(map(int, pair.split())) for pair in offsets.split(";")] if _CODES[kind] in kinds else []
+                pairs = (
+                    [tuple(map(int, pair.split())) for pair in offsets.split(";")]
+                    if _CODES[kind] in kinds
+                    else []
+                )
                 spans = [(start, end) for start, end in pairs if end > start]
             except ValueError:
                 reader.bad.add(path, number, "the offsets are not pairs of numbers", line)
@@ -265,8 +394,13 @@ def read_reuters(data: DataSection, options: ReutersOptions) -> Dataset:
     reader = CorpusReader.of(data)
     files = sorted(reader.path.glob("*.sgm*")) if reader.path.is_dir() else []
     if not files:
-        expected, todo = "reut2-000.sgm to reut2-021.sgm", "name the unpacked folder; `plant data info reuters-21578` says where to get it"
-        raise DataError("the folder holds no SGML files", where=str(reader.path), expected=expected, todo=todo)
+        expected, todo = (
+            "reut2-000.sgm to reut2-021.sgm",
+            "name the unpacked folder; `plant data info reuters-21578` says where to get it",
+        )
+        raise DataError(
+            "the folder holds no SGML files", where=str(reader.path), expected=expected, todo=todo
+        )
     parts: dict[SplitPart, list[Document]] = {"train": [], "test": []}
     empty = 0
     for path in files:
@@ -288,14 +422,23 @@ def _read_stories(text: str, options: ReutersOptions) -> Iterator[tuple[SplitPar
         attributes, story = dict(_ATTRIBUTE.findall(match[1])), match[2]
         split = {"TRAIN": "train", "TEST": "test"}.get(attributes.get("LEWISSPLIT", ""))
         topics = attributes.get("TOPICS")
-        if split is None or not (topics == "YES" if options.split == "modapte" else topics != "BYPASS"):
+        if split is None or not (
+            topics == "YES" if options.split == "modapte" else topics != "BYPASS"
+        ):
             continue
-        labels = [f"{kind}:{name}" for kind, tag in _CATEGORIES.items() for name in _ITEM.findall(_field(story, tag))]
+        labels = [
+            f"{kind}:{name}"
+            for kind, tag in _CATEGORIES.items()
+            for name in _ITEM.findall(_field(story, tag))
+        ]
         if options.categories == "topics":
             labels = _ITEM.findall(_field(story, "TOPICS"))
         body = _clean(_field(story, "BODY")) or _clean(_unmarked(story))
         content = f"{_clean(_field(story, 'TITLE'))}\n\n{body}".strip()
-        yield ("train" if split == "train" else "test"), Document(int(attributes["NEWID"]), content, labels, attributes["NEWID"])
+        yield (
+            ("train" if split == "train" else "test"),
+            Document(int(attributes["NEWID"]), content, labels, attributes["NEWID"]),
+        )
 
 
 def _field(story: str, tag: str) -> str:
@@ -305,7 +448,11 @@ def _field(story: str, tag: str) -> str:
 
 def _unmarked(story: str) -> str:
     """The text of a story without a body (TYPE="UNPROC", "BRIEF"): what is between no tags."""
-    return re.sub(r"</?\w[^<>]*>", "", re.sub(r"<(TITLE|DATELINE|AUTHOR)>.*?</\1>", "", _field(story, "TEXT"), flags=re.DOTALL))
+    return re.sub(
+        r"</?\w[^<>]*>",
+        "",
+        re.sub(r"<(TITLE|DATELINE|AUTHOR)>.*?</\1>", "", _field(story, "TEXT"), flags=re.DOTALL),
+    )
 
 
 def _clean(text: str) -> str:

@@ -46,18 +46,28 @@ def generate(*, documents: int, labels: int, seed: int) -> Dataset:
     Bags of words cannot tell all: which qualifier goes with which condition, what is denied and what relatives have is in the order
     of the words.
     """
-    rng = Random(f"synthetic-clinic {seed}")  # its sequence does not change between versions of Python
+    rng = Random(
+        f"synthetic-clinic {seed}"
+    )  # its sequence does not change between versions of Python
     codes = choose_codes(labels, rng)
     assigned = _assign(codes, documents, rng)
     notes = [write_note(own, _distract(own, codes, rng), rng) for own in assigned]
     ids = [f"note-{number:0{len(str(documents))}d}" for number in range(1, documents + 1)]
     frame = pl.DataFrame(
-        {"doc_id": ids, "text": [note.text for note in notes], "labels": [sorted(code.id for code in own) for own in assigned]}
+        {
+            "doc_id": ids,
+            "text": [note.text for note in notes],
+            "labels": [sorted(code.id for code in own) for own in assigned],
+        }
     )
     first = round(frame.height * SPLIT_SHARES["train"])
     second = first + round(frame.height * SPLIT_SHARES["validation"])
     return Dataset(
-        splits={"train": frame[:first].lazy(), "validation": frame[first:second].lazy(), "test": frame[second:].lazy()},
+        splits={
+            "train": frame[:first].lazy(),
+            "validation": frame[first:second].lazy(),
+            "test": frame[second:].lazy(),
+        },
         labels=_tabulate_codes(codes),
         evidence=_tabulate_evidence(ids, notes),
         licence="Apache-2.0",
@@ -73,7 +83,10 @@ def _assign(codes: Sequence[Code], documents: int, rng: Random) -> list[list[Cod
         by_organ.setdefault(code.organ.letter, []).append(position)
     weights = weigh(len(codes))
     total = list(accumulate(weights))
-    totals = {letter: list(accumulate(weights[p] for p in positions)) for letter, positions in by_organ.items()}
+    totals = {
+        letter: list(accumulate(weights[p] for p in positions))
+        for letter, positions in by_organ.items()
+    }
     assigned = []
     for number in range(documents):
         own = [codes[number] if number < len(codes) else rng.choices(codes, cum_weights=total)[0]]
@@ -102,8 +115,14 @@ def _distract(own: Sequence[Code], codes: Sequence[Code], rng: Random) -> list[C
 
 
 def _tabulate_codes(codes: Sequence[Code]) -> pl.LazyFrame:
-    rows = [(code.id, code.title, [code.family]) for code in sorted(codes, key=lambda code: code.id)]
-    return pl.LazyFrame(rows, schema={"label": pl.String, "title": pl.String, "parents": pl.List(pl.String)}, orient="row")
+    rows = [
+        (code.id, code.title, [code.family]) for code in sorted(codes, key=lambda code: code.id)
+    ]
+    return pl.LazyFrame(
+        rows,
+        schema={"label": pl.String, "title": pl.String, "parents": pl.List(pl.String)},
+        orient="row",
+    )
 
 
 def _tabulate_evidence(ids: Sequence[str], notes: Sequence[Note]) -> pl.LazyFrame:
@@ -112,7 +131,13 @@ def _tabulate_evidence(ids: Sequence[str], notes: Sequence[Note]) -> pl.LazyFram
         for doc_id, note in zip(ids, notes, strict=True)
         for span in note.spans
     ]
-    schema = {"doc_id": pl.String, "label": pl.String, "start": pl.Int32, "end": pl.Int32, "text": pl.String}
+    schema = {
+        "doc_id": pl.String,
+        "label": pl.String,
+        "start": pl.Int32,
+        "end": pl.Int32,
+        "text": pl.String,
+    }
     return pl.LazyFrame(rows, schema=schema, orient="row")
 
 
@@ -154,7 +179,9 @@ def write_note(labels: Sequence[Code], others: Sequence[Code], rng: Random) -> N
     sections = TEMPLATES[title]
     note = Note()
     note.head(f"{title}, {rng.choice(('female', 'male'))}, {rng.randint(18, 94)} years")
-    affirmed = _place_mentions(labels, [section for section in sections if section.kind in AFFIRMED], rng)
+    affirmed = _place_mentions(
+        labels, [section for section in sections if section.kind in AFFIRMED], rng
+    )
     relatives = others[: rng.randint(0, 2)]
     denied = others[len(relatives) :]
     for section in sections:
@@ -168,12 +195,16 @@ def write_note(labels: Sequence[Code], others: Sequence[Code], rng: Random) -> N
 Sentence = tuple[str, str, str | None]  # pattern, mention, label
 
 
-def _place_mentions(labels: Sequence[Code], sections: Sequence[NoteSection], rng: Random) -> dict[str, list[Sentence]]:
+def _place_mentions(
+    labels: Sequence[Code], sections: Sequence[NoteSection], rng: Random
+) -> dict[str, list[Sentence]]:
     """Sentences that mention the labels, by kind of section: each once in full, some once more in a later section."""
     placed: dict[str, list[Sentence]] = {section.kind: [] for section in sections}
     for code in labels:
         first = rng.randrange(len(sections))
-        placed[sections[first].kind].append((rng.choice(AFFIRMED[sections[first].kind]), phrase(code, rng), code.id))
+        placed[sections[first].kind].append(
+            (rng.choice(AFFIRMED[sections[first].kind]), phrase(code, rng), code.id)
+        )
         if first + 1 < len(sections) and rng.random() < TWICE:
             later = sections[rng.randrange(first + 1, len(sections))].kind
             again = abbreviate(code) if rng.random() < 0.5 else phrase(code, rng)
@@ -192,7 +223,9 @@ def _compose(
     """The sentences of a section, in any order."""
     sentences = list(affirmed.get(section.kind, ()))
     fillers = FILLER[section.kind]
-    sentences += [(pattern, "", None) for pattern in rng.sample(fillers, rng.randint(1, min(3, len(fillers))))]
+    sentences += [
+        (pattern, "", None) for pattern in rng.sample(fillers, rng.randint(1, min(3, len(fillers))))
+    ]
     if section.kind == "findings":
         sentences += [(rng.choice(NEGATED), phrase(code, rng), None) for code in denied]
     elif section.kind == "family":
@@ -201,6 +234,8 @@ def _compose(
         drugs = [name_drug(code) for code in labels if rng.random() < PRESCRIPTION] + [
             name_drug(code) for code in denied[:1] if rng.random() < PRESCRIPTION
         ]
-        sentences += [(rng.choice(PRESCRIBED).replace("{d}", drug.capitalize()), "", None) for drug in drugs]
+        sentences += [
+            (rng.choice(PRESCRIBED).replace("{d}", drug.capitalize()), "", None) for drug in drugs
+        ]
     rng.shuffle(sentences)
     return sentences

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, PlantError, SplitName, UsageError, near_names
+from plant_cli.api import (
+    SPLITS,
+    DataError,
+    DataSection,
+    Dataset,
+    NoOptions,
+    PlantError,
+    SplitName,
+    UsageError,
+    near_names,
+)
 from plant_cli.kit import (
     FORMATS,
     LINES_LISTED,
@@ -38,7 +48,13 @@ from plant_cli.kit import (
 )
 from plant_datasets.annotation_formats import ANNOTATIONS
 from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
-from plant_datasets.guessed_columns import SAMPLE, guess_missing, guess_split, mean_lengths, rank_labels
+from plant_datasets.guessed_columns import (
+    SAMPLE,
+    guess_missing,
+    guess_split,
+    mean_lengths,
+    rank_labels,
+)
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 
@@ -52,7 +68,11 @@ _NAMED = 12  # files in a remark
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 _SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]{16})?$")
-_BESIDE = {"labels": "", "evidence": "evidence", "excluded": ""}  # tables beside a corpus, and the options that name others
+_BESIDE = {
+    "labels": "",
+    "evidence": "evidence",
+    "excluded": "",
+}  # tables beside a corpus, and the options that name others
 _ALSO_CALLED = {"labels": ("titles", "vocabulary")}
 _NEEDED = {"evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
 LazyParts = list[pl.LazyFrame]  # consecutive rows of a table
@@ -71,10 +91,23 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
     named, bad = Path(data.path), BadRows.of(data)
     path = _enter(named) if named.is_dir() else named
     tables, beside, passed = _read_beside(path, data) if path.exists() else ({}, [], [])
-    titles, titled = tables.get("labels"), list[str]()  # the labels of the table of titles, in its order
+    titles, titled = (
+        tables.get("labels"),
+        list[str](),
+    )  # the labels of the table of titles, in its order
     if titles is not None:
-        titled = collect(titles.select(pl.col("label").cast(pl.String)), str(data.titles or data.path))["label"].drop_nulls().to_list()
-    parts, files, remarks = _read_folder(path, data, bad, titled) if path.is_dir() else _read_file(path, data, bad, titled)
+        titled = (
+            collect(titles.select(pl.col("label").cast(pl.String)), str(data.titles or data.path))[
+                "label"
+            ]
+            .drop_nulls()
+            .to_list()
+        )
+    parts, files, remarks = (
+        _read_folder(path, data, bad, titled)
+        if path.is_dir()
+        else _read_file(path, data, bad, titled)
+    )
     remarks += [f"{named}: the tables are in {path.name}/"] if path != named else []
     dataset = Dataset(
         splits={},
@@ -87,7 +120,9 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
     return with_parts(dataset, parts)
 
 
-def _read_beside(path: Path, data: DataSection) -> tuple[dict[str, pl.LazyFrame | None], list[Path], list[str]]:
+def _read_beside(
+    path: Path, data: DataSection
+) -> tuple[dict[str, pl.LazyFrame | None], list[Path], list[str]]:
     """The tables beside a corpus, their files, and remarks on those that are of another kind."""
     tables: dict[str, pl.LazyFrame | None] = {}
     files, remarks = [], []
@@ -109,10 +144,16 @@ def _read_beside(path: Path, data: DataSection) -> tuple[dict[str, pl.LazyFrame 
 def recognise(data: DataSection) -> str | None:
     """A table that has the columns of the section `data`, or a folder whose training file is one."""
     path = None if data.path is None else Path(data.path)
-    if path is None or not path.exists() or (data.labels_column != "labels" and ANNOTATIONS.recognise(data)):
+    if (
+        path is None
+        or not path.exists()
+        or (data.labels_column != "labels" and ANNOTATIONS.recognise(data))
+    ):
         return None
     try:
-        columns = _peek(_find_split_files(_enter(path), data)["train"][0] if path.is_dir() else path, data)
+        columns = _peek(
+            _find_split_files(_enter(path), data)["train"][0] if path.is_dir() else path, data
+        )
     except (PlantError, OSError):
         return None
     return f"a table with the columns {show_names(columns)}" if columns else None
@@ -125,10 +166,18 @@ def guess(data: DataSection) -> dict[str, str]:
         return {}
     path = _enter(path) if path.is_dir() else path
     file = _find_split_files(path, data)["train"][0] if path.is_dir() else path
-    table = scan_table(file, encoding=data.encoding, bad=BadRows.of(data.model_copy(update={"strict": False, "rejects": None})))
-    known = find_columns({str(file): (table, "")}, data)[1] is not data  # of a known tool, or a column for each label
+    table = scan_table(
+        file,
+        encoding=data.encoding,
+        bad=BadRows.of(data.model_copy(update={"strict": False, "rejects": None})),
+    )
+    known = (
+        find_columns({str(file): (table, "")}, data)[1] is not data
+    )  # of a known tool, or a column for each label
     found = {} if known else guess_missing(table, data, str(file))
-    beside = _find_beside(path, "labels") if data.titles is None and data.vocabulary is None else None
+    beside = (
+        _find_beside(path, "labels") if data.titles is None and data.vocabulary is None else None
+    )
     if beside is not None:
         with suppress(DataError):  # it may be of another kind
             _read_further("labels", beside, data)
@@ -142,19 +191,42 @@ def _peek(path: Path, data: DataSection) -> list[str]:
         columns = peek_columns(path, data.encoding)
     except (PlantError, OSError):
         return []
-    return columns if {*text_columns(data.text_column, columns), label_field(data.labels_column, columns)[0]} <= set(columns) else []
+    return (
+        columns
+        if {*text_columns(data.text_column, columns), label_field(data.labels_column, columns)[0]}
+        <= set(columns)
+        else []
+    )
 
 
 def _enter(folder: Path) -> Path:
     """The folder of the tables: itself, or the one in it that has a training file; `DataError` if several have one."""
 
     def holds(path: Path) -> bool:
-        return any(split_of(base_name(file)) == "train" and table_format(file) for file in path.iterdir())
+        return any(
+            split_of(base_name(file)) == "train" and table_format(file) for file in path.iterdir()
+        )
 
-    inner = [] if holds(folder) else [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "." and holds(path)]
+    inner = (
+        []
+        if holds(folder)
+        else [
+            path
+            for path in sorted(folder.iterdir())
+            if path.is_dir() and path.name[0] != "." and holds(path)
+        ]
+    )
     if len(inner) > 1:
-        what, todo = f"{len(inner)} folders hold training files", f"name one of them, such as {inner[0]}"
-        raise DataError(what, where=f"{folder}: {show_names(path.name for path in inner)}", expected="one corpus", todo=todo)
+        what, todo = (
+            f"{len(inner)} folders hold training files",
+            f"name one of them, such as {inner[0]}",
+        )
+        raise DataError(
+            what,
+            where=f"{folder}: {show_names(path.name for path in inner)}",
+            expected="one corpus",
+            todo=todo,
+        )
     return inner[0] if inner else folder
 
 
@@ -165,7 +237,11 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
     for path in tables:
         if split := _split_named(path):
             files.setdefault(split, []).append(path)
-    worded = [(split, path) for path in tables if (split := split_of(base_name(path))) is not None and split not in files]
+    worded = [
+        (split, path)
+        for path in tables
+        if (split := split_of(base_name(path))) is not None and split not in files
+    ]
     documents = {split for split, path in worded if _peek(path, data)}
     for split, path in worded:
         if split not in documents or _peek(path, data):
@@ -180,7 +256,9 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
                 expected="one file for each split (or numbered shards)",
                 todo="move the others out of the folder; texts and labels in two files must be joined to one table",
             )
-        if shards and (len(counts) > 1 or len(shards) != max(counts)):  # a part of a corpus would pass for all of it
+        if shards and (
+            len(counts) > 1 or len(shards) != max(counts)
+        ):  # a part of a corpus would pass for all of it
             raise DataError(
                 f"not all shards of the split {split} are there",
                 where=f"{folder}: {', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
@@ -203,20 +281,37 @@ def _split_named(path: Path) -> SplitName | None:
     return ALIASES.get(_SHARD.sub("", base_name(path)).lower())
 
 
-def _read_folder(folder: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
+def _read_folder(
+    folder: Path, data: DataSection, bad: BadRows, titled: Sequence[str]
+) -> ReadCorpus:
     parts = _find_split_files(folder, data)
     tables = {}
     for split, paths in parts.items():
         frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
-        tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
-    mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data, bad, titled)
+        tables[split, str(paths[0])] = (
+            pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+        )
+    mapped, remarks = _map_tables(
+        {where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data, bad, titled
+    )
     files = [path for paths in parts.values() for path in paths]
-    worded = [f"{path.name} is read as {split}" for split, paths in parts.items() for path in paths if not _split_named(path)]
+    worded = [
+        f"{path.name} is read as {split}"
+        for split, paths in parts.items()
+        for path in paths
+        if not _split_named(path)
+    ]
     remarks += [f"{folder}: {', '.join(worded)}"] if worded else []
     others = [path for path in sorted(folder.iterdir()) if path.is_file() and path not in files]
-    strays = [path.name for path in others if split_of(path.name) or (table_format(path) and _peek(path, data))]
+    strays = [
+        path.name
+        for path in others
+        if split_of(path.name) or (table_format(path) and _peek(path, data))
+    ]
     if strays:
-        shown = ", ".join(strays[:_NAMED]) + (f", … ({len(strays):,} in all)" if len(strays) > _NAMED else "")
+        shown = ", ".join(strays[:_NAMED]) + (
+            f", … ({len(strays):,} in all)" if len(strays) > _NAMED else ""
+        )
         remarks.append(f"{folder}: {shown} left out: splits are called {', '.join(SPLITS)}")
     return {split: mapped[where] for split, where in tables}, files, remarks
 
@@ -226,11 +321,21 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
     columns = table.collect_schema().names()
     if data.split_column in columns:
         names = _name_splits(table, data.split_column, path, bad)
-        mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)])
+        mapped, remarks = _map_tables(
+            {str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)]
+        )
         present = names.unique()
-        return {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present}, [path], remarks
+        return (
+            {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present},
+            [path],
+            remarks,
+        )
     asked = data.split_column != DataSection.model_fields["split_column"].default
-    if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
+    if (
+        asked
+        or "did you mean" in near_names(data.split_column, columns)
+        or guess_split(table, str(path))
+    ):
         raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
     how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
@@ -240,7 +345,11 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
 def _choose(pieces: LazyParts, names: pl.Series, split: SplitName) -> LazyParts:
     """The rows of a split; pieces without any are left out, so that nobody reads them."""
     rows = [names.slice(start, PIECE) == split for start in range(0, PIECE * len(pieces), PIECE)]
-    kept = [piece if own.all() else piece.filter(pl.col(_SPLIT) == split) for piece, own in zip(pieces, rows, strict=True) if own.any()]
+    kept = [
+        piece if own.all() else piece.filter(pl.col(_SPLIT) == split)
+        for piece, own in zip(pieces, rows, strict=True)
+        if own.any()
+    ]
     return [piece.drop(_SPLIT) for piece in kept]
 
 
@@ -252,7 +361,9 @@ def _name_split(column: str) -> pl.Expr:
 
 def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> pl.Series:
     """The split of each row; null for a row that names none, which goes to `bad`; `DataError` if a row names another."""
-    rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path)).with_row_index("row", offset=1)
+    rows = collect(
+        table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path)
+    ).with_row_index("row", offset=1)
     missing = pl.col("written").fill_null("").str.strip_chars().is_in(["", *MISSING])
     wrong = rows.filter(pl.col(_SPLIT).is_null() & ~missing)
     gone = rows.filter(pl.col(_SPLIT).is_null() & missing)
@@ -265,12 +376,23 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> 
             todo="mend these values, or name the right column with --split-column",
         )
     for row in gone["row"]:
-        bad.add(path, row, f"'{column}' names no split", "", unit="row", expected="train, validation or test in each row")
+        bad.add(
+            path,
+            row,
+            f"'{column}' names no split",
+            "",
+            unit="row",
+            expected="train, validation or test in each row",
+        )
     return rows[_SPLIT]
 
 
 def _map_tables(
-    tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, bad: BadRows, titled: Sequence[str], further: Sequence[pl.Expr] = ()
+    tables: Mapping[str, tuple[pl.LazyFrame, str]],
+    data: DataSection,
+    bad: BadRows,
+    titled: Sequence[str],
+    further: Sequence[pl.Expr] = (),
 ) -> tuple[dict[str, LazyParts], list[str]]:
     """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was chosen.
 
@@ -280,7 +402,9 @@ def _map_tables(
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
         held, key = label_field(data.labels_column, schema.names())
-        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {held: "--labels-column"}
+        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {
+            held: "--labels-column"
+        }
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in schema:
@@ -288,7 +412,10 @@ def _map_tables(
             if name != held and schema[name].is_nested():
                 raise _nested_column(name, flag, where)
     cells = {}
-    for where, (table, _) in tables.items():  # a sample shows the form of lists; text needs all cells
+    for where, (
+        table,
+        _,
+    ) in tables.items():  # a sample shows the form of lists; text needs all cells
         written = table.select(held)
         sample = written if written.collect_schema()[held] == pl.String else written.head(PIECE)
         cells[where] = collect(sample, where).to_series()
@@ -302,21 +429,42 @@ def _map_tables(
         as_written, complete = True, True
         for start in starts:
             piece = table.select(held).slice(start, PIECE)
-            given = collect(piece, where).to_series() if whole is None else whole.slice(start, PIECE)
+            given = (
+                collect(piece, where).to_series() if whole is None else whole.slice(start, PIECE)
+            )
             labels, faults = form.read(given, where, start + 1)
             as_written &= given.dtype == labels.dtype and labels.equals(given.fill_null([]))
             complete &= not any(fault.left_out for fault in faults)
             partial_rows += [fault.row for fault in faults if not fault.left_out]
             for fault in (fault for fault in faults if fault.left_out):
-                bad.add(Path(where), fault.row, fault.why, fault.content, unit="row", expected="labels in the form of the other rows")
+                bad.add(
+                    Path(where),
+                    fault.row,
+                    fault.why,
+                    fault.content,
+                    unit="row",
+                    expected="labels in the form of the other rows",
+                )
         read = pl.col(held)
         if not as_written:
-            read = read.map_batches(partial(_read_labels, form, where), return_dtype=pl.List(pl.String), is_elementwise=True)
+            read = read.map_batches(
+                partial(_read_labels, form, where),
+                return_dtype=pl.List(pl.String),
+                is_elementwise=True,
+            )
         pieces = [_map_columns(table, start, read, data, prefix, further) for start in starts]
-        mapped[where] = pieces if complete else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
+        mapped[where] = (
+            pieces
+            if complete
+            else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
+        )
     if partial_rows:
-        listed = ", ".join(f"{row:,}" for row in partial_rows[:LINES_LISTED]) + (", …" if len(partial_rows) > LINES_LISTED else "")
-        remarks.append(f"{len(partial_rows):,} rows have missing values among their labels, and keep the others: row {listed}")
+        listed = ", ".join(f"{row:,}" for row in partial_rows[:LINES_LISTED]) + (
+            ", …" if len(partial_rows) > LINES_LISTED else ""
+        )
+        remarks.append(
+            f"{len(partial_rows):,} rows have missing values among their labels, and keep the others: row {listed}"
+        )
     return mapped, remarks
 
 
@@ -325,7 +473,12 @@ def _read_labels(form: LabelForm, where: str, column: pl.Series) -> pl.Series:
 
 
 def _map_columns(
-    table: pl.LazyFrame, start: int, labels: pl.Expr, data: DataSection, prefix: str, further: Sequence[pl.Expr]
+    table: pl.LazyFrame,
+    start: int,
+    labels: pl.Expr,
+    data: DataSection,
+    prefix: str,
+    further: Sequence[pl.Expr],
 ) -> pl.LazyFrame:
     """The rows of a piece that begins at row `start`."""
     columns = table.collect_schema().names()
@@ -334,10 +487,17 @@ def _map_columns(
     written = [name for name in texts if table.collect_schema()[name] == pl.String]
     used = {*texts, label_field(data.labels_column, columns)[0], ids, "doc_id", "text", "labels"}
     piece = table.slice(start, PIECE)
-    piece = piece.with_columns(pl.when(~pl.col(name).is_in(list(MISSING))).then(pl.col(name)).alias(name) for name in written)
+    piece = piece.with_columns(
+        pl.when(~pl.col(name).is_in(list(MISSING))).then(pl.col(name)).alias(name)
+        for name in written
+    )
     numbered = piece if ids else piece.with_row_index(_ROW, offset=start + 1)
     return numbered.select(
-        (pl.col(ids).cast(pl.String) if ids else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),
+        (
+            pl.col(ids).cast(pl.String)
+            if ids
+            else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))
+        ).alias("doc_id"),
         join_columns(texts).alias("text"),
         *(name for name in columns if name not in used),
         labels.alias("labels"),
@@ -345,7 +505,9 @@ def _map_columns(
     )
 
 
-def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str) -> DataError:
+def _missing_column(
+    name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str
+) -> DataError:
     """The error with near names, and the columns that the user may have meant, by a sample of their rows."""
     columns = table.collect_schema().names()
     if any(shorten(column) != column for column in columns):  # no name is so long: it is a document
@@ -360,8 +522,16 @@ def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection
     scored = {"score", "scores", "results"} & set(columns)
     if flag == "--text-column" and scored:
         guessed = "" if guessed == f"--text-column {min(scored)}" else guessed
-    predicted = f"; if these are predictions of another tool: plant eval --predictions {shlex.quote(str(path))}" if scored else ""
-    without = "" if flag != "--labels-column" or flag in guessed else "; where there is none, add it: models learn from labelled documents"
+    predicted = (
+        f"; if these are predictions of another tool: plant eval --predictions {shlex.quote(str(path))}"
+        if scored
+        else ""
+    )
+    without = (
+        ""
+        if flag != "--labels-column" or flag in guessed
+        else "; where there is none, add it: models learn from labelled documents"
+    )
     return DataError(
         f"there is no column '{name}'",
         where=f"{path}, columns {show_names(columns)}",
@@ -378,45 +548,71 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     split = guess_split(table, where)
     left = sample.drop(present, *([split] if split and split not in present else []))
     lengths = mean_lengths(left)
-    text = max(lengths, key=lambda name: lengths[name], default=None) if data.text_column not in present else None
-    ranked = rank_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
+    text = (
+        max(lengths, key=lambda name: lengths[name], default=None)
+        if data.text_column not in present
+        else None
+    )
+    ranked = (
+        rank_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
+    )
     flags = {
         "--text-column": text,
         "--labels-column": ranked[0][1] if ranked else None,
         "--split-column": None if data.split_column in present else split,
     }
     # a name that must be shortened is a document: the table has no header
-    return " ".join(f"{flag} {shlex.quote(name)}" for flag, name in flags.items() if name and name == shorten(name))
+    return " ".join(
+        f"{flag} {shlex.quote(name)}"
+        for flag, name in flags.items()
+        if name and name == shorten(name)
+    )
 
 
 def _find_beside(corpus: Path, what: str) -> Path | None:
     """The table of labels, evidence or excluded pairs: of `notes.parquet` that is `notes.labels.*`, else `labels.*`, in any format."""
     folder = corpus if corpus.is_dir() else corpus.parent
     names = [what, *_ALSO_CALLED.get(what, ())]
-    wanted = names if corpus.is_dir() else [*(f"{base_name(corpus)}.{name}" for name in names), *names]
+    wanted = (
+        names if corpus.is_dir() else [*(f"{base_name(corpus)}.{name}" for name in names), *names]
+    )
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
     return next((path for name in wanted for path in tables if base_name(path) == name), None)
 
 
 def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the documents."""
-    encoding = None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
+    encoding = (
+        None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
+    )
     table = scan_table(path, encoding=encoding)
     schema = table.collect_schema()
     if what == "labels":
         if "label" not in schema or ("title" not in schema and {"id", "uri", "code"} & {*schema}):
             return read_vocabulary(path, encoding=encoding)[0].lazy()
-        return table if "title" in schema else table.with_columns(title=pl.lit(None, dtype=pl.String))
+        return (
+            table if "title" in schema else table.with_columns(title=pl.lit(None, dtype=pl.String))
+        )
     for name in _NEEDED[what]:
         if name not in schema:
-            wrong, where = f"the table of {what} has no column '{name}'", f"{path}, columns {show_names(schema.names())}"
-            raise DataError(wrong, where=where, expected=f"the columns {', '.join(_NEEDED[what])}", todo="rename the columns")
+            wrong, where = (
+                f"the table of {what} has no column '{name}'",
+                f"{path}, columns {show_names(schema.names())}",
+            )
+            raise DataError(
+                wrong,
+                where=where,
+                expected=f"the columns {', '.join(_NEEDED[what])}",
+                todo="rename the columns",
+            )
         if what == "evidence" and schema[name].is_nested():
             raise _nested_column(name, f"--{_BESIDE[what]}", str(path))
     texts = pl.col("doc_id", "label").cast(pl.String)
     if what == "excluded":
         return table.select(texts)
-    return table.with_columns(texts, *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end")))
+    return table.with_columns(
+        texts, *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end"))
+    )
 
 
 def _nested_column(name: str, flag: str, where: str) -> DataError:

@@ -12,65 +12,141 @@ class LabelAttentionOptions(Options):
     """Options of the decoder `label-attention`."""
 
     heads: int = option(8, "Attention heads; must divide the backbone's hidden size.", ge=1)
-    pool: int = option(128, "Bins to which the boosted attention output is averaged before the shared projection.", ge=1)
-    norm: Literal["layer", "none"] = option("layer", "Normalise the hidden states before attention (paper: none).")
-    prior_bias: bool = option(True, "A bias per label, starting at the log-odds of its share of the training documents (paper: none).")
-    label_rank: int | None = option(None, "Label queries of a rank below the hidden size instead of free ones, for very many labels.", ge=1)
-    dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
+    pool: int = option(
+        128,
+        "Bins to which the boosted attention output is averaged before the shared projection.",
+        ge=1,
+    )
+    norm: Literal["layer", "none"] = option(
+        "layer", "Normalise the hidden states before attention (paper: none)."
+    )
+    prior_bias: bool = option(
+        True,
+        "A bias per label, starting at the log-odds of its share of the training documents (paper: none).",
+    )
+    label_rank: int | None = option(
+        None,
+        "Label queries of a rank below the hidden size instead of free ones, for very many labels.",
+        ge=1,
+    )
+    dropout: float = option(
+        0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
+    )
     init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
-    elements: int | None = option(None, "Numbers (labels x hidden size) held at a time (default: by device).", ge=1, was="cells")
+    elements: int | None = option(
+        None,
+        "Numbers (labels x hidden size) held at a time (default: by device).",
+        ge=1,
+        was="cells",
+    )
 
 
 class DotAttentionOptions(Options):
     """Options of the decoder `dot-attention`."""
 
-    pool: int = option(128, "Bins to which the boosted attention output is averaged before the shared projection.", ge=1)
-    label_rank: int | None = option(None, "Label queries of a rank below the hidden size instead of free ones, for very many labels.", ge=1)
-    dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
+    pool: int = option(
+        128,
+        "Bins to which the boosted attention output is averaged before the shared projection.",
+        ge=1,
+    )
+    label_rank: int | None = option(
+        None,
+        "Label queries of a rank below the hidden size instead of free ones, for very many labels.",
+        ge=1,
+    )
+    dropout: float = option(
+        0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
+    )
     init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
 
 
 class PlantedL2ROptions(Options):
     """Options of the decoder `planted-l2r`."""
 
-    learned: bool = option(True, "Attention A that is learned: label queries against hidden states.")
-    static: bool = option(True, "Attention S that is planted as it is: the relevance of each token's word.")
-    differentiable: bool = option(True, "Attention P that is planted and goes on learning: the L2R model that stage 1 trains.")
-    combine: Literal["sum", "learned"] = option("sum", "Add the parts up as they are (paper), or with learned weights.")
-    ranker: Literal["network", "dot-product"] = option("network", "The L2R model: two layers on both embeddings, or their dot product.")
+    learned: bool = option(
+        True, "Attention A that is learned: label queries against hidden states."
+    )
+    static: bool = option(
+        True, "Attention S that is planted as it is: the relevance of each token's word."
+    )
+    differentiable: bool = option(
+        True, "Attention P that is planted and goes on learning: the L2R model that stage 1 trains."
+    )
+    combine: Literal["sum", "learned"] = option(
+        "sum", "Add the parts up as they are (paper), or with learned weights."
+    )
+    ranker: Literal["network", "dot-product"] = option(
+        "network", "The L2R model: two layers on both embeddings, or their dot product."
+    )
     ranker_size: int = option(200, "Size of the L2R model's embeddings of words and labels.", ge=1)
     ranker_hidden: int = option(100, "Hidden size of its two layers.", ge=1)
-    static_k: int | None = option(5, "Most relevant tokens of a window that static attention looks at; null: all.", ge=1)
-    differentiable_k: int | None = option(40, "Best tokens of a window that differentiable attention sees (inattention); null: all.", ge=1)
-    inattention: Literal["mask", "zero"] = option("mask", "Other tokens get no attention, or the score 0 (the authors' code).")
-    static_rows: Literal["sum", "raw"] = option("sum", "Static attention of a label sums to 1, or is relevance as it is (paper).")
-    boost: bool = option(True, "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just summed.")
-    state: bool = option(True, "Read window by window and carry each label's evidence along; without, a document is one window.")
+    static_k: int | None = option(
+        5, "Most relevant tokens of a window that static attention looks at; null: all.", ge=1
+    )
+    differentiable_k: int | None = option(
+        40,
+        "Best tokens of a window that differentiable attention sees (inattention); null: all.",
+        ge=1,
+    )
+    inattention: Literal["mask", "zero"] = option(
+        "mask", "Other tokens get no attention, or the score 0 (the authors' code)."
+    )
+    static_rows: Literal["sum", "raw"] = option(
+        "sum", "Static attention of a label sums to 1, or is relevance as it is (paper)."
+    )
+    boost: bool = option(
+        True,
+        "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just summed.",
+    )
+    state: bool = option(
+        True,
+        "Read window by window and carry each label's evidence along; without, a document is one window.",
+    )
     window: int = option(72, "Tokens of a window of the state.", ge=1)
-    prior_bias: bool = option(True, "Start each label's bias at the log-odds of its share of the training documents; without, at 0.")
-    init_scale: float = option(0.03, "Standard deviation of random label queries and weights.", gt=0)
-    elements: int | None = option(None, "Numbers (tokens x labels) held at a time (default: by device).", ge=1)
+    prior_bias: bool = option(
+        True,
+        "Start each label's bias at the log-odds of its share of the training documents; without, at 0.",
+    )
+    init_scale: float = option(
+        0.03, "Standard deviation of random label queries and weights.", gt=0
+    )
+    elements: int | None = option(
+        None, "Numbers (tokens x labels) held at a time (default: by device).", ge=1
+    )
 
 
 class ClassifierOptions(Options):
     """Options of the decoders that others published."""
 
-    prior_bias: bool = option(False, "Start each label's bias at the log-odds of its share of the training documents (published: at 0).")
-    elements: int | None = option(None, "Numbers (labels x hidden size) that attention holds at a time (default: by device).", ge=1)
+    prior_bias: bool = option(
+        False,
+        "Start each label's bias at the log-odds of its share of the training documents (published: at 0).",
+    )
+    elements: int | None = option(
+        None,
+        "Numbers (labels x hidden size) that attention holds at a time (default: by device).",
+        ge=1,
+    )
 
 
 class CamlOptions(ClassifierOptions):
     """Options of the decoder `caml`."""
 
-    filters: int = option(50, "Filters of the convolution: the size of what labels attend to.", ge=1)
+    filters: int = option(
+        50, "Filters of the convolution: the size of what labels attend to.", ge=1
+    )
     width: int = option(10, "Tokens that a filter spans.", ge=1)
-    dropout: float = option(0.2, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
+    dropout: float = option(
+        0.2, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
+    )
 
 
 class LaatOptions(ClassifierOptions):
     """Options of the decoder `laat`."""
 
-    lstm: int = option(512, "Units, in each direction, of the LSTM between backbone and attention; 0: none.", ge=0)
+    lstm: int = option(
+        512, "Units, in each direction, of the LSTM between backbone and attention; 0: none.", ge=0
+    )
     inner: int = option(512, "Size of the hidden layer that label queries are compared with.", ge=1)
     dropout: float = option(0.3, "Share of the backbone's values zeroed in training.", ge=0, lt=1)
 
@@ -78,21 +154,35 @@ class LaatOptions(ClassifierOptions):
 class JointLaatOptions(LaatOptions):
     """Options of the decoder `joint-laat`."""
 
-    prefix: int | None = option(None, "Group labels by so many first characters of their ids, 3 for ICD. Default: by their parents.", ge=1)
-    context: int = option(128, "Size of what the scores of the groups are mapped to before each label sees it.", ge=1)
+    prefix: int | None = option(
+        None,
+        "Group labels by so many first characters of their ids, 3 for ICD. Default: by their parents.",
+        ge=1,
+    )
+    context: int = option(
+        128, "Size of what the scores of the groups are mapped to before each label sees it.", ge=1
+    )
 
 
 class PlmIcdOptions(ClassifierOptions):
     """Options of the decoder `plm-icd`."""
 
-    dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
+    dropout: float = option(
+        0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
+    )
 
 
 class PlmCaOptions(Options):
     """Options of the decoder `plm-ca`."""
 
-    dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
-    elements: int | None = option(None, "Numbers (labels x hidden size) that attention holds at a time (default: by device).", ge=1)
+    dropout: float = option(
+        0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
+    )
+    elements: int | None = option(
+        None,
+        "Numbers (labels x hidden size) that attention holds at a time (default: by device).",
+        ge=1,
+    )
 
 
 PLANTED_L2R = DecoderSpec(

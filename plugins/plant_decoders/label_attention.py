@@ -9,9 +9,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit import gather_sharpened, gather_states, label_attention, leave_out_positions, log_attention, pooling_matrix
+from plant_cli.kit import (
+    gather_sharpened,
+    gather_states,
+    label_attention,
+    leave_out_positions,
+    log_attention,
+    pooling_matrix,
+)
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
-from plant_decoders.label_tables import PairwiseDecoder, fill_up, fill_up_pairs, find_directions, label_bias, look_up_labels
+from plant_decoders.label_tables import (
+    PairwiseDecoder,
+    fill_up,
+    fill_up_pairs,
+    find_directions,
+    label_bias,
+    look_up_labels,
+)
 
 
 class LabelAttention(PairwiseDecoder):
@@ -30,58 +44,102 @@ class LabelAttention(PairwiseDecoder):
         queries, basis = _initial_queries(options, shape)
         self.queries = nn.Parameter(queries)
         self.query_basis = None if basis is None else nn.Parameter(basis)
-        self.to_query, self.to_key, self.to_value, self.to_output = (nn.Linear(hidden, hidden) for _ in range(4))
+        self.to_query, self.to_key, self.to_value, self.to_output = (
+            nn.Linear(hidden, hidden) for _ in range(4)
+        )
         for linear in (self.to_query, self.to_key, self.to_value):
             nn.init.xavier_uniform_(linear.weight)
         for linear in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.zeros_(linear.bias)
         self.boost_scale = nn.Parameter(torch.ones(labels, hidden))
         self.boost_shift = nn.Parameter(torch.zeros(labels, hidden))
-        self.projection = nn.Parameter(torch.empty(options.pool).uniform_(-1, 1) * options.pool**-0.5)
+        self.projection = nn.Parameter(
+            torch.empty(options.pool).uniform_(-1, 1) * options.pool**-0.5
+        )
         self.bias = label_bias(shape, prior=True) if options.prior_bias else None
-        self.register_buffer("pooling", pooling_matrix(hidden, options.pool).float(), persistent=False)
+        self.register_buffer(
+            "pooling", pooling_matrix(hidden, options.pool).float(), persistent=False
+        )
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         queries, directions, constant = self.terms(None if labels is None else fill_up(labels))
         states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
         given = queries, directions, keys, values, reading.mask
-        logits = label_attention(*given, heads=self.heads, elements=self.elements, wanted=fill_up_pairs(wanted)) + constant
+        logits = (
+            label_attention(
+                *given, heads=self.heads, elements=self.elements, wanted=fill_up_pairs(wanted)
+            )
+            + constant
+        )
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The terms that do not depend on the document: queries and directions of values [l, H], and a constant [l]."""
-        boost_scale, boost_shift = (look_up_labels(table, labels, sparse=self.sparse) for table in (self.boost_scale, self.boost_shift))
-        with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
+        boost_scale, boost_shift = (
+            look_up_labels(table, labels, sparse=self.sparse)
+            for table in (self.boost_scale, self.boost_shift)
+        )
+        with torch.autocast(
+            boost_scale.device.type, enabled=False
+        ):  # in fp32: the biases, the shift of the boost
             per_dimension = self.projection @ self.get_buffer("pooling")
-            constant = boost_scale @ (per_dimension * self.to_output.bias) + boost_shift @ per_dimension
+            constant = (
+                boost_scale @ (per_dimension * self.to_output.bias) + boost_shift @ per_dimension
+            )
         if self.bias is not None:
             constant = constant + look_up_labels(self.bias, labels, sparse=self.sparse)
-        return self.to_query(self._queries(labels)), boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight), constant
+        return (
+            self.to_query(self._queries(labels)),
+            boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight),
+            constant,
+        )
 
     def fold(self) -> FoldedLabelAttention:
         """For scoring only, with all terms computed once (`plant_cli.api.FoldableDecoder`)."""
         return FoldedLabelAttention(self)
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
-        queries, keys = self.to_query(self._queries(fill_up(labels))), self.to_key(self._states(reading.hidden))
-        return log_attention(queries, keys, reading.mask, heads=self.heads, wanted=fill_up_pairs(wanted))[:, : len(labels)]
+        queries, keys = (
+            self.to_query(self._queries(fill_up(labels))),
+            self.to_key(self._states(reading.hidden)),
+        )
+        return log_attention(
+            queries, keys, reading.mask, heads=self.heads, wanted=fill_up_pairs(wanted)
+        )[:, : len(labels)]
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the (normed) hidden states that each label's attention gathers [B, l, H], each head over its own dimensions."""
         states = self._states(reading.hidden)
-        return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, reading.mask, heads=self.heads)
+        return gather_states(
+            self.to_query(self._queries(labels)),
+            self.to_key(states),
+            states,
+            reading.mask,
+            heads=self.heads,
+        )
 
-    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+    def gather_sharpened(
+        self, reading: Reading, labels: Tensor, factors: Sequence[float]
+    ) -> Tensor:
         """The same [F, B, l, H] for attention of several sharpnesses."""
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
-        return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
+        return gather_sharpened(
+            queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors
+        )
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         (queries, directions, _), states = self.terms(labels), self._states(reading.hidden)
-        return leave_out_positions(queries, directions, self.to_key(states), self.to_value(states), reading.mask, heads=self.heads)
+        return leave_out_positions(
+            queries,
+            directions,
+            self.to_key(states),
+            self.to_value(states),
+            reading.mask,
+            heads=self.heads,
+        )
 
     def keys(self, reading: Reading) -> Tensor:
         """The keys [B, T, H], heads side by side."""
@@ -96,7 +154,9 @@ class LabelAttention(PairwiseDecoder):
         """
         nn.init.eye_(self.to_query.weight)
         nn.init.zeros_(self.to_query.bias)
-        self._set_queries(queries * (queries.shape[1] // self.heads) ** 0.5)  # attention divides by it
+        self._set_queries(
+            queries * (queries.shape[1] // self.heads) ** 0.5
+        )  # attention divides by it
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
@@ -126,7 +186,12 @@ class LabelAttention(PairwiseDecoder):
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
         head = [self.projection]
         return {
-            "attention": [*queries, *self.norm.parameters(), *self.to_query.parameters(), *self.to_key.parameters()],
+            "attention": [
+                *queries,
+                *self.norm.parameters(),
+                *self.to_query.parameters(),
+                *self.to_key.parameters(),
+            ],
             "value": [*self.to_value.parameters(), *self.to_output.parameters()],
             "boost": [self.boost_scale, self.boost_shift],
             "head": head if self.bias is None else [*head, self.bias],
@@ -165,16 +230,31 @@ class FoldedLabelAttention(nn.Module):
         super().__init__()
         self.heads, self.elements = decoder.heads, decoder.elements
         self.norm, self.to_key, self.to_value = decoder.norm, decoder.to_key, decoder.to_value
-        for name, tensor in zip(("queries", "directions", "constant"), decoder.terms(), strict=True):
+        for name, tensor in zip(
+            ("queries", "directions", "constant"), decoder.terms(), strict=True
+        ):
             self.register_buffer(name, tensor.detach())
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
         states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
         tables = [self.get_buffer(name) for name in ("queries", "directions", "constant")]
-        queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
+        queries, directions, constant = (
+            tables if labels is None else [table.index_select(0, labels) for table in tables]
+        )
         keys, values = self.to_key(states), self.to_value(states)
-        return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
+        return (
+            label_attention(
+                queries,
+                directions,
+                keys,
+                values,
+                reading.mask,
+                heads=self.heads,
+                elements=self.elements,
+            )
+            + constant
+        )
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T], averaged over heads."""
@@ -185,8 +265,17 @@ class FoldedLabelAttention(nn.Module):
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
-        queries, directions = (self.get_buffer(name).index_select(0, labels) for name in ("queries", "directions"))
-        return leave_out_positions(queries, directions, self.to_key(states), self.to_value(states), reading.mask, heads=self.heads)
+        queries, directions = (
+            self.get_buffer(name).index_select(0, labels) for name in ("queries", "directions")
+        )
+        return leave_out_positions(
+            queries,
+            directions,
+            self.to_key(states),
+            self.to_value(states),
+            reading.mask,
+            heads=self.heads,
+        )
 
 
 def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:
@@ -207,13 +296,17 @@ def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:
         )
 
 
-def _initial_queries(options: LabelAttentionOptions, shape: DecoderShape) -> tuple[Tensor, Tensor | None]:
+def _initial_queries(
+    options: LabelAttentionOptions, shape: DecoderShape
+) -> tuple[Tensor, Tensor | None]:
     """Label queries [L, H] and None, or their factors [L, r] and [r, H]."""
     rank = options.label_rank
     if shape.queries is None:
         if rank is None:
             return torch.randn(shape.labels, shape.hidden) * options.init_scale, None
-        return torch.randn(shape.labels, rank) * options.init_scale, torch.randn(rank, shape.hidden) * rank**-0.5
+        return torch.randn(shape.labels, rank) * options.init_scale, torch.randn(
+            rank, shape.hidden
+        ) * rank**-0.5
     queries = shape.queries.detach().float().clone()
     if rank is None:
         return queries, None
@@ -233,8 +326,13 @@ class DotAttention(LabelAttention):
     """
 
     def __init__(self, options: DotAttentionOptions, shape: DecoderShape) -> None:
-        super().__init__(LabelAttentionOptions(heads=1, norm="none", prior_bias=False, **options.model_dump()), shape)
-        self.to_query = _FixedMap(shape.hidden, shape.hidden**0.5)  # takes back the scale of attention, 1 / sqrt(H)
+        super().__init__(
+            LabelAttentionOptions(heads=1, norm="none", prior_bias=False, **options.model_dump()),
+            shape,
+        )
+        self.to_query = _FixedMap(
+            shape.hidden, shape.hidden**0.5
+        )  # takes back the scale of attention, 1 / sqrt(H)
         self.to_key, self.to_value, self.to_output = (_FixedMap(shape.hidden) for _ in range(3))
         self.common_bias = nn.Parameter(torch.zeros(1))
 

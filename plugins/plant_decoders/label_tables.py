@@ -21,7 +21,9 @@ from plant_cli.kit import (
     unscale,
 )
 
-PRIOR_MARGIN = 1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
+PRIOR_MARGIN = (
+    1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
+)
 SMALLEST_SHARE = 0.01
 """A label whose documents are like all others has almost no direction: its squared length counts as this share of the median."""
 TINY_LENGTH = 1e-12  # squared length where even the median is zero
@@ -57,17 +59,27 @@ def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
     """Directions d / d·d of the labels, d = prototype − background [L, V]: its product with d is 1."""
     difference = prototypes - background
     squares = difference.square().sum(1)
-    return difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY_LENGTH)).unsqueeze(1)
+    return difference / squares.clamp_min(
+        max(SMALLEST_SHARE * squares.median().item(), TINY_LENGTH)
+    ).unsqueeze(1)
 
 
 def fill_up(labels: Tensor) -> Tensor:
     """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`, so that no other label is touched."""
-    return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
+    return torch.cat(
+        [labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))]
+    )
 
 
 def fill_up_pairs(wanted: Tensor | None) -> Tensor | None:
     """Wanted pairs [B, l] for the labels of `fill_up`; the added ones are not wanted."""
-    return None if wanted is None else functional.pad(wanted, (0, round_up(wanted.shape[1], LABEL_MULTIPLE) - wanted.shape[1]))
+    return (
+        None
+        if wanted is None
+        else functional.pad(
+            wanted, (0, round_up(wanted.shape[1], LABEL_MULTIPLE) - wanted.shape[1])
+        )
+    )
 
 
 def refuse_titles(name: str, shape: DecoderShape) -> None:
@@ -119,7 +131,14 @@ class LabelWise(PairwiseDecoder):
     `maps` gives keys k [B, T, A] and values v [B, T, V] of hidden states and mask; queries are u [L, A], vectors w [L, V], bias b [L].
     """
 
-    def __init__(self, maps: nn.Module, queries: nn.Parameter, vectors: nn.Parameter, bias: nn.Parameter, elements: int | None) -> None:
+    def __init__(
+        self,
+        maps: nn.Module,
+        queries: nn.Parameter,
+        vectors: nn.Parameter,
+        bias: nn.Parameter,
+        elements: int | None,
+    ) -> None:
         super().__init__()
         self.maps = maps
         self.queries, self.vectors, self.bias = queries, vectors, bias
@@ -127,26 +146,56 @@ class LabelWise(PairwiseDecoder):
         self.gathered_size = vectors.shape[1]
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
-        queries, vectors, bias = (look_up_labels(table, labels, sparse=self.sparse) for table in (self.queries, self.vectors, self.bias))
-        return single_head_attention(queries, vectors, *self._read(reading), reading.mask, elements=self.elements, wanted=wanted) + bias
+        queries, vectors, bias = (
+            look_up_labels(table, labels, sparse=self.sparse)
+            for table in (self.queries, self.vectors, self.bias)
+        )
+        return (
+            single_head_attention(
+                queries,
+                vectors,
+                *self._read(reading),
+                reading.mask,
+                elements=self.elements,
+                wanted=wanted,
+            )
+            + bias
+        )
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
         queries = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse)
-        return single_head_log_attention(queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
+        return single_head_log_attention(
+            queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted)
+        )[:, : len(labels)]
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T], states of the others as they are."""
-        queries, vectors = (look_up_labels(table, labels, sparse=False) for table in (self.queries, self.vectors))
+        queries, vectors = (
+            look_up_labels(table, labels, sparse=False) for table in (self.queries, self.vectors)
+        )
         keys, values = self._read(reading)
-        return leave_out_positions(unscale(queries, keys), vectors, keys, values, reading.mask, heads=1)
+        return leave_out_positions(
+            unscale(queries, keys), vectors, keys, values, reading.mask, heads=1
+        )
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the values that each label's attention gathers [B, l, V]."""
-        return single_head_states(look_up_labels(self.queries, labels, sparse=self.sparse), *self._read(reading), reading.mask)
+        return single_head_states(
+            look_up_labels(self.queries, labels, sparse=self.sparse),
+            *self._read(reading),
+            reading.mask,
+        )
 
-    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+    def gather_sharpened(
+        self, reading: Reading, labels: Tensor, factors: Sequence[float]
+    ) -> Tensor:
         """The same after `sharpen` by each factor [F, B, l, V]."""
-        return single_head_sharpened(look_up_labels(self.queries, labels, sparse=False), *self._read(reading), reading.mask, factors)
+        return single_head_sharpened(
+            look_up_labels(self.queries, labels, sparse=False),
+            *self._read(reading),
+            reading.mask,
+            factors,
+        )
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
@@ -161,7 +210,11 @@ class LabelWise(PairwiseDecoder):
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: queries, and the maps to keys and values; `boost`: the vectors; `head`: the bias."""
-        return {"attention": [self.queries, *self.maps.parameters()], "boost": [self.vectors], "head": [self.bias]}
+        return {
+            "attention": [self.queries, *self.maps.parameters()],
+            "boost": [self.vectors],
+            "head": [self.bias],
+        }
 
     def label_tables(self) -> Sequence[nn.Parameter]:
         """Queries, vectors and bias: one row a label."""

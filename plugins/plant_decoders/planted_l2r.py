@@ -35,7 +35,9 @@ def masked_log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 def _fill(scores: Tensor, mask: Tensor) -> Tensor:
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    return exact.masked_fill(~mask, torch.finfo(exact.dtype).min)  # not −inf: a row that is all −inf would be NaN
+    return exact.masked_fill(
+        ~mask, torch.finfo(exact.dtype).min
+    )  # not −inf: a row that is all −inf would be NaN
 
 
 def k_largest(scores: Tensor, mask: Tensor, k: int | None) -> Tensor:
@@ -47,7 +49,9 @@ def k_largest(scores: Tensor, mask: Tensor, k: int | None) -> Tensor:
     return (filled >= filled.topk(k, dim=-1).values[..., -1:]) & real
 
 
-def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["mask", "zero"]) -> Tensor:
+def inattention(
+    scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["mask", "zero"]
+) -> Tensor:
     """Attention [..., T] by the k largest scores of each row (PLANT v1, inattention).
 
     The others get no attention (`mask`), or their score becomes 0, so that they keep a weight of e⁰ (`zero`: the paper's words and the
@@ -77,7 +81,9 @@ class WordTables(nn.Module):
             saved, present = state_dict.get(prefix + name), getattr(self, name)
             if saved is not None:
                 fresh = present.detach().new_empty(saved.shape)
-                setattr(self, name, nn.Parameter(fresh) if isinstance(present, nn.Parameter) else fresh)
+                setattr(
+                    self, name, nn.Parameter(fresh) if isinstance(present, nn.Parameter) else fresh
+                )
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
@@ -95,7 +101,9 @@ class DotProduct(WordTables):
 
     def forward(self, words: Tensor, labels: Tensor) -> Tensor:
         """Scores [l, U] of words [U] for labels [l]."""
-        product = functional.embedding(labels, self.label) @ functional.embedding(words, self.word).T
+        product = (
+            functional.embedding(labels, self.label) @ functional.embedding(words, self.word).T
+        )
         return product + self.label_bias[labels, None] + self.word_bias[words]
 
 
@@ -139,9 +147,19 @@ class StaticRelevance(WordTables):
         super().__init__()
         by_word = None if relevance is None else relevance.tocsc()
         pointers = np.zeros(1) if by_word is None else by_word.indptr
-        self.register_buffer("starts", torch.from_numpy(np.append(pointers, pointers[-1]).astype(np.int64)))
-        self.register_buffer("labels", torch.from_numpy((np.zeros(0) if by_word is None else by_word.indices).astype(np.int64)))
-        self.register_buffer("values", torch.from_numpy((np.zeros(0) if by_word is None else by_word.data).astype(np.float32)))
+        self.register_buffer(
+            "starts", torch.from_numpy(np.append(pointers, pointers[-1]).astype(np.int64))
+        )
+        self.register_buffer(
+            "labels",
+            torch.from_numpy(
+                (np.zeros(0) if by_word is None else by_word.indices).astype(np.int64)
+            ),
+        )
+        self.register_buffer(
+            "values",
+            torch.from_numpy((np.zeros(0) if by_word is None else by_word.data).astype(np.float32)),
+        )
 
     @property
     def words(self) -> int:
@@ -153,8 +171,12 @@ class StaticRelevance(WordTables):
         begins = self.starts[words]
         counts = self.starts[words + 1] - begins
         column = torch.repeat_interleave(torch.arange(len(words), device=words.device), counts)
-        flat = torch.arange(len(column), device=words.device) + torch.repeat_interleave(begins - counts.cumsum(0) + counts, counts)
-        rows = torch.full((total,), -1, device=words.device).scatter_(0, labels, torch.arange(len(labels), device=words.device))
+        flat = torch.arange(len(column), device=words.device) + torch.repeat_interleave(
+            begins - counts.cumsum(0) + counts, counts
+        )
+        rows = torch.full((total,), -1, device=words.device).scatter_(
+            0, labels, torch.arange(len(labels), device=words.device)
+        )
         row = rows[self.labels[flat]]
         wanted = row >= 0
         relevance = self.values.new_zeros(len(labels), len(words))
@@ -174,7 +196,9 @@ class WindowedBatch:
 
     def fold(self, values: Tensor) -> Tensor:
         """Values [B, l, T] as [B, l, n, w]."""
-        return functional.pad(values, (0, -values.shape[-1] % self.window)).reshape(*values.shape[:-1], -1, self.window)
+        return functional.pad(values, (0, -values.shape[-1] % self.window)).reshape(
+            *values.shape[:-1], -1, self.window
+        )
 
     def spread(self, of_words: Tensor) -> Tensor:
         """Numbers of each label for the words [l, U], at the tokens of these words [B, l, n, w]."""
@@ -209,11 +233,15 @@ class PlantedL2R(nn.Module):
         words = 0 if shape.relevance is None else shape.relevance.shape[1]
         size = options.ranker_size
         self.ranker = (
-            DotProduct(words, labels, size) if options.ranker == "dot-product" else TwoLayers(words, labels, size, options.ranker_hidden)
+            DotProduct(words, labels, size)
+            if options.ranker == "dot-product"
+            else TwoLayers(words, labels, size, options.ranker_hidden)
         )
         self.relevance = StaticRelevance(shape.relevance)
         random = torch.randn(labels, hidden) * options.init_scale
-        self.queries = nn.Parameter(random if shape.queries is None else shape.queries.detach().float().clone())
+        self.queries = nn.Parameter(
+            random if shape.queries is None else shape.queries.detach().float().clone()
+        )
         self.boost = nn.Parameter(torch.randn(labels, hidden) * options.init_scale)
         self.bias = label_bias(shape, prior=options.prior_bias)
         self.shares = nn.Parameter(torch.zeros(len(ATTENTION_PARTS)))
@@ -227,13 +255,23 @@ class PlantedL2R(nn.Module):
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks are computed again in the backward pass."""
         batch = self._cut(reading, self._window(reading))
-        chosen = torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
-        held = self.options.elements or DECODER_NUMBERS.get(batch.hidden.device.type, DECODER_NUMBERS["cpu"])
-        ranked = len(batch.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
+        chosen = (
+            torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
+        )
+        held = self.options.elements or DECODER_NUMBERS.get(
+            batch.hidden.device.type, DECODER_NUMBERS["cpu"]
+        )
+        ranked = (
+            len(batch.distinct) * getattr(self.ranker, "hidden", 1)
+            if self.options.differentiable
+            else 0
+        )
         blocks = torch.split(chosen, max(1, held // max(1, 4 * batch.word.numel(), ranked)))
         if len(blocks) == 1 or not torch.is_grad_enabled():
             return torch.cat([self._score(batch, block) for block in blocks], dim=1)
-        return torch.cat([checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1)
+        return torch.cat(
+            [checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1
+        )
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1 trains it.
@@ -241,25 +279,36 @@ class PlantedL2R(nn.Module):
         Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
         """
         batch = self._cut(reading, reading.mask.shape[1])
-        scores = self._ranked(batch, labels) if self.options.differentiable else self._learned(batch, labels)
+        scores = (
+            self._ranked(batch, labels)
+            if self.options.differentiable
+            else self._learned(batch, labels)
+        )
         return masked_log_softmax(scores, batch.mask).flatten(2)
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """The weight of each token's hidden state in the logit [B, l, T]: all parts, times the share of its window in the state."""
         batch = self._cut(reading, self._window(reading))
         mixed = self._mix(batch, labels)
-        weights = (mixed * self._kept(self._evidence(batch, mixed, labels), batch).unsqueeze(-1)).flatten(2)
+        weights = (
+            mixed * self._kept(self._evidence(batch, mixed, labels), batch).unsqueeze(-1)
+        ).flatten(2)
         weights = weights[..., : reading.mask.shape[1]]
         total, mask = weights.sum(-1, keepdim=True), reading.mask[:, None]
         even = mask / mask.sum(-1, keepdim=True).clamp(min=1)  # where no part looks at anything
-        return torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even)
+        return torch.where(
+            total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even
+        )
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: the rest.
 
         Without differentiable attention the learned part is the attention.
         """
-        ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.window_sharpness]
+        ranker, head = (
+            list(self.ranker.parameters()),
+            [self.bias, self.shares, self.window_sharpness],
+        )
         if self.options.differentiable:
             return {"attention": ranker, "boost": [self.queries, self.boost], "head": head}
         return {"attention": [self.queries], "boost": [self.boost], "head": [*head, *ranker]}
@@ -270,8 +319,16 @@ class PlantedL2R(nn.Module):
     def _cut(self, reading: Reading, window: int) -> WindowedBatch:
         words = torch.where(reading.words >= 0, reading.words, self.ranker.words)
         distinct, word = torch.unique(words, return_inverse=True)
-        mask = functional.pad(reading.mask, (0, -reading.mask.shape[1] % window)).reshape(len(reading), 1, -1, window)
-        return WindowedBatch(hidden=reading.hidden.to(self.boost.dtype), mask=mask, distinct=distinct, word=word, window=window)
+        mask = functional.pad(reading.mask, (0, -reading.mask.shape[1] % window)).reshape(
+            len(reading), 1, -1, window
+        )
+        return WindowedBatch(
+            hidden=reading.hidden.to(self.boost.dtype),
+            mask=mask,
+            distinct=distinct,
+            word=word,
+            window=window,
+        )
 
     def _score(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         evidence = self._evidence(batch, self._mix(batch, labels), labels)
@@ -287,7 +344,9 @@ class PlantedL2R(nn.Module):
 
     def _static(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         """Static attention [B, l, n, w]: the relevance of the k most relevant tokens of each window."""
-        found = batch.spread(self.relevance(batch.distinct, labels, len(self.bias)).to(self.boost.dtype))
+        found = batch.spread(
+            self.relevance(batch.distinct, labels, len(self.bias)).to(self.boost.dtype)
+        )
         kept = found * k_largest(found, batch.mask, self.options.static_k)
         if self.options.static_rows == "raw":
             return kept
@@ -304,15 +363,28 @@ class PlantedL2R(nn.Module):
                 found.append(self._static(batch, labels))
             else:
                 scores = self._ranked(batch, labels)
-                found.append(inattention(scores, batch.mask, self.options.differentiable_k, self.options.inattention))
+                found.append(
+                    inattention(
+                        scores, batch.mask, self.options.differentiable_k, self.options.inattention
+                    )
+                )
         if self.options.combine == "sum":
             return torch.stack(found).sum(0)
-        weights = torch.softmax(self.shares[[ATTENTION_PARTS.index(part) for part in self.parts]], 0) * len(found)
-        return sum((part * weight for part, weight in zip(found, weights, strict=True)), torch.zeros_like(found[0]))
+        weights = torch.softmax(
+            self.shares[[ATTENTION_PARTS.index(part) for part in self.parts]], 0
+        ) * len(found)
+        return sum(
+            (part * weight for part, weight in zip(found, weights, strict=True)),
+            torch.zeros_like(found[0]),
+        )
 
     def _evidence(self, batch: WindowedBatch, mixed: Tensor, labels: Tensor) -> Tensor:
         """Evidence q [B, l, n], the sum over dimensions of what a label gathers in a window, weighed by W."""
-        weights = functional.embedding(labels, self.boost) if self.options.boost else torch.ones_like(self.boost[:1])
+        weights = (
+            functional.embedding(labels, self.boost)
+            if self.options.boost
+            else torch.ones_like(self.boost[:1])
+        )
         values = weights @ batch.hidden.mT
         return (mixed * batch.fold(values).to(mixed.dtype)).sum(-1)
 

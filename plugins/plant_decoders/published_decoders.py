@@ -52,7 +52,9 @@ def build_caml(options: CamlOptions, shape: DecoderShape) -> LabelWise:
     refuse_titles("caml", shape)
     maps = Convolution(shape.hidden, options.filters, options.width, options.dropout)
     queries, vectors = (xavier_table(shape.labels, options.filters) for _ in range(2))
-    return LabelWise(maps, queries, vectors, label_bias(shape, prior=options.prior_bias), options.elements)
+    return LabelWise(
+        maps, queries, vectors, label_bias(shape, prior=options.prior_bias), options.elements
+    )
 
 
 DEVIATION = 0.03  # standard deviation of all weights at the start
@@ -61,7 +63,9 @@ DEVIATION = 0.03  # standard deviation of all weights at the start
 class TanhKeys(nn.Module):
     """Keys tanh(W₁ H) and values H; hidden states may pass through an LSTM first."""
 
-    def __init__(self, hidden: int, inner: int, states: BidirectionalLstm | None = None, dropout: float = 0.0) -> None:
+    def __init__(
+        self, hidden: int, inner: int, states: BidirectionalLstm | None = None, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.states = states
@@ -88,9 +92,13 @@ class BidirectionalLstm(nn.Module):
         positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
         ends = (mask * positions).amax(1).clamp_min(1).cpu()
         with torch.autocast(hidden.device.type, enabled=False):
-            real = hidden.masked_fill(~mask.unsqueeze(-1), 0.0).to(next(self.lstm.parameters()).dtype)
+            real = hidden.masked_fill(~mask.unsqueeze(-1), 0.0).to(
+                next(self.lstm.parameters()).dtype
+            )
             packed = pack_padded_sequence(real, ends, batch_first=True, enforce_sorted=False)
-            states: Tensor = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])[0]
+            states: Tensor = pad_packed_sequence(
+                self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1]
+            )[0]
         return states
 
 
@@ -99,14 +107,18 @@ def build_laat(options: LaatOptions, shape: DecoderShape) -> LabelWise:
     refuse_titles("laat", shape)
     states, size = make_states(options.lstm, shape.hidden)
     maps = TanhKeys(size, options.inner, states, options.dropout)
-    return make_tables(maps, options.inner, size, shape, prior=options.prior_bias, elements=options.elements)
+    return make_tables(
+        maps, options.inner, size, shape, prior=options.prior_bias, elements=options.elements
+    )
 
 
 def build_plm_icd(options: PlmIcdOptions, shape: DecoderShape) -> LabelWise:
     """The decoder `plm-icd`."""
     refuse_titles("plm-icd", shape)
     maps = TanhKeys(shape.hidden, shape.hidden, dropout=options.dropout)
-    return make_tables(maps, shape.hidden, shape.hidden, shape, prior=options.prior_bias, elements=options.elements)
+    return make_tables(
+        maps, shape.hidden, shape.hidden, shape, prior=options.prior_bias, elements=options.elements
+    )
 
 
 def make_states(units: int, hidden: int) -> tuple[BidirectionalLstm | None, int]:
@@ -114,9 +126,20 @@ def make_states(units: int, hidden: int) -> tuple[BidirectionalLstm | None, int]
     return (BidirectionalLstm(hidden, units), 2 * units) if units else (None, hidden)
 
 
-def make_tables(maps: nn.Module, inner: int, size: int, shape: DecoderShape, *, prior: bool, elements: int | None) -> LabelWise:
+def make_tables(
+    maps: nn.Module,
+    inner: int,
+    size: int,
+    shape: DecoderShape,
+    *,
+    prior: bool,
+    elements: int | None,
+) -> LabelWise:
     """Attention over keys of size `inner` and values of size `size`, all tables normal with `DEVIATION`."""
-    queries, vectors = normal_table(shape.labels, inner, DEVIATION), normal_table(shape.labels, size, DEVIATION)
+    queries, vectors = (
+        normal_table(shape.labels, inner, DEVIATION),
+        normal_table(shape.labels, size, DEVIATION),
+    )
     return LabelWise(maps, queries, vectors, label_bias(shape, prior=prior), elements)
 
 
@@ -131,12 +154,24 @@ class JointLaat(PairwiseDecoder):
         super().__init__()
         refuse_titles("joint-laat", shape)
         groups, names = group_by_parent(options, shape)
-        self.register_buffer("group_of_label", torch.tensor(groups, dtype=torch.int64), persistent=False)
+        self.register_buffer(
+            "group_of_label", torch.tensor(groups, dtype=torch.int64), persistent=False
+        )
         self.dropout = nn.Dropout(options.dropout)
         self.states, size = make_states(options.lstm, shape.hidden)
         self.upper, self.lower = (
-            make_tables(TanhKeys(size, options.inner), options.inner, size, level, prior=prior, elements=options.elements)
-            for level, prior in ((replace(shape, labels=len(names)), False), (shape, options.prior_bias))
+            make_tables(
+                TanhKeys(size, options.inner),
+                options.inner,
+                size,
+                level,
+                prior=prior,
+                elements=options.elements,
+            )
+            for level, prior in (
+                (replace(shape, labels=len(names)), False),
+                (shape, options.prior_bias),
+            )
         )
         self.to_context = nn.Linear(len(names), options.context, bias=False)
         nn.init.normal_(self.to_context.weight, std=DEVIATION)
@@ -161,7 +196,11 @@ class JointLaat(PairwiseDecoder):
         read = self.read_groups(reading)
         context = self.to_context(torch.sigmoid(read.group_logits))
         tables = look_up_labels(self.context, labels, sparse=self.sparse)
-        shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
+        shown: Tensor = (
+            (context @ tables.to(context.dtype).mT).float()
+            if context.dtype != torch.float64
+            else context @ tables.mT
+        )
         return self.lower._score(read, labels, wanted) + shown
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
@@ -172,13 +211,17 @@ class JointLaat(PairwiseDecoder):
         if isinstance(reading, GroupedReading):
             return reading
         read = self._read(reading)
-        return GroupedReading(hidden=read.hidden, mask=read.mask, words=read.words, group_logits=self.upper(read))
+        return GroupedReading(
+            hidden=read.hidden, mask=read.mask, words=read.words, group_logits=self.upper(read)
+        )
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the states that each label's attention gathers [B, l, V]."""
         return self.lower.gather(self._read(reading), labels)
 
-    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+    def gather_sharpened(
+        self, reading: Reading, labels: Tensor, factors: Sequence[float]
+    ) -> Tensor:
         """The same after `sharpen` by each factor [F, B, l, V]."""
         return self.lower.gather_sharpened(self._read(reading), labels, factors)
 
@@ -210,13 +253,17 @@ class JointLaat(PairwiseDecoder):
         if isinstance(reading, GroupedReading):
             return reading
         hidden = self.dropout(reading.hidden.to(self.context.dtype))
-        return replace(reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask))
+        return replace(
+            reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask)
+        )
 
 
 def check_groups(options: JointLaatOptions, labels: LabelIndex) -> None:
     """Refuse labels that nothing groups."""
     parents = [next(iter(above), None) for above in labels.parents]
-    group_by_parent(options, DecoderShape(hidden=1, labels=len(labels), label_ids=labels.ids, parents=parents))
+    group_by_parent(
+        options, DecoderShape(hidden=1, labels=len(labels), label_ids=labels.ids, parents=parents)
+    )
 
 
 def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:
@@ -247,9 +294,16 @@ class CrossAttention(PairwiseDecoder):
         super().__init__()
         hidden = shape.hidden
         titles = shape.queries
-        self.queries = normal_table(shape.labels, hidden, DEVIATION) if titles is None else nn.Parameter(titles.detach().float().clone())
+        self.queries = (
+            normal_table(shape.labels, hidden, DEVIATION)
+            if titles is None
+            else nn.Parameter(titles.detach().float().clone())
+        )
         self.dropout = nn.Dropout(options.dropout)
-        self.to_key, self.to_value = nn.Linear(hidden, hidden, bias=False), nn.Linear(hidden, hidden)
+        self.to_key, self.to_value = (
+            nn.Linear(hidden, hidden, bias=False),
+            nn.Linear(hidden, hidden),
+        )
         self.norm = nn.LayerNorm(hidden)
         self.output = nn.Linear(hidden, 1)
         for linear in (self.to_key, self.to_value, self.output):
@@ -260,9 +314,15 @@ class CrossAttention(PairwiseDecoder):
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         states = self._states(reading)
-        queries, (direction, constant) = look_up_labels(self.queries, labels, sparse=self.sparse), self.shared()
+        queries, (direction, constant) = (
+            look_up_labels(self.queries, labels, sparse=self.sparse),
+            self.shared(),
+        )
         given = queries, direction, self.to_key(states), self.to_value(states), reading.mask
-        return normed_attention(*given, epsilon=self.norm.eps, elements=self.elements, wanted=wanted) + constant
+        return (
+            normed_attention(*given, epsilon=self.norm.eps, elements=self.elements, wanted=wanted)
+            + constant
+        )
 
     def shared(self) -> tuple[Tensor, Tensor]:
         """Scale and shift of the layer norm, w and b, as one direction [H] of the normalised vector and a constant."""
@@ -271,14 +331,25 @@ class CrossAttention(PairwiseDecoder):
             return self.norm.weight * weight, self.norm.bias @ weight + self.output.bias[0]
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
-        queries, keys = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
-        return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
+        queries, keys = (
+            look_up_labels(self.queries, fill_up(labels), sparse=self.sparse),
+            self.to_key(self._states(reading)),
+        )
+        return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[
+            :, : len(labels)
+        ]
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         states = self._states(reading)
-        queries, keys, values = look_up_labels(self.queries, labels, sparse=False), self.to_key(states), self.to_value(states)
-        return leave_out_normed(queries, self.shared()[0], keys, values, reading.mask, epsilon=self.norm.eps)
+        queries, keys, values = (
+            look_up_labels(self.queries, labels, sparse=False),
+            self.to_key(states),
+            self.to_value(states),
+        )
+        return leave_out_normed(
+            queries, self.shared()[0], keys, values, reading.mask, epsilon=self.norm.eps
+        )
 
     def fold(self) -> FoldedCrossAttention:
         """For scoring only: embeddings moved to the hidden states once, so that no document needs keys."""
@@ -306,7 +377,11 @@ class FoldedCrossAttention(nn.Module):
 
     def __init__(self, decoder: CrossAttention) -> None:
         super().__init__()
-        self.to_value, self.epsilon, self.elements = decoder.to_value, decoder.norm.eps, decoder.elements
+        self.to_value, self.epsilon, self.elements = (
+            decoder.to_value,
+            decoder.norm.eps,
+            decoder.elements,
+        )
         with torch.autocast(decoder.queries.device.type, enabled=False):
             tables = (decoder.queries @ decoder.to_key.weight, *decoder.shared())
         for name, tensor in zip(("queries", "direction", "constant"), tables, strict=True):
@@ -314,14 +389,29 @@ class FoldedCrossAttention(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        queries, direction, constant = (self.get_buffer(name) for name in ("queries", "direction", "constant"))
+        queries, direction, constant = (
+            self.get_buffer(name) for name in ("queries", "direction", "constant")
+        )
         states = reading.hidden.to(queries.dtype)
         values = self.to_value(states)
-        inputs = look_up_labels(queries, labels, sparse=False), direction, states.to(values.dtype), values, reading.mask
+        inputs = (
+            look_up_labels(queries, labels, sparse=False),
+            direction,
+            states.to(values.dtype),
+            values,
+            reading.mask,
+        )
         return normed_attention(*inputs, epsilon=self.epsilon, elements=self.elements) + constant
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         queries, direction = self.get_buffer("queries"), self.get_buffer("direction")
         states = reading.hidden.to(queries.dtype)
-        return leave_out_normed(queries[labels], direction, states, self.to_value(states), reading.mask, epsilon=self.epsilon)
+        return leave_out_normed(
+            queries[labels],
+            direction,
+            states,
+            self.to_value(states),
+            reading.mask,
+            epsilon=self.epsilon,
+        )

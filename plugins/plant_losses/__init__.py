@@ -18,44 +18,65 @@ class LambdaOptions(Options):
 class ApproxNdcgOptions(Options):
     """Options of the stage 1 loss `approx-ndcg`."""
 
-    temperature: float = option(1.0, "Score difference over which one word passes another; small is close to true ranks.", gt=0)
-    gain: Literal["exponential", "linear"] = option("exponential", "What a word is worth in DCG. exponential: 2^r - 1; linear: r.")
+    temperature: float = option(
+        1.0,
+        "Score difference over which one word passes another; small is close to true ranks.",
+        gt=0,
+    )
+    gain: Literal["exponential", "linear"] = option(
+        "exponential", "What a word is worth in DCG. exponential: 2^r - 1; linear: r."
+    )
 
 
 class LabelRankingOptions(Options):
     """Options of the stage 2 loss `label-ndcg`."""
 
-    temperature: float = option(0.1, "Logit difference over which one label passes another; small is close to true ranks.", gt=0)
+    temperature: float = option(
+        0.1,
+        "Logit difference over which one label passes another; small is close to true ranks.",
+        gt=0,
+    )
 
 
 class ListnetOptions(Options):
     """Options of the stage 1 loss `listnet`."""
 
-    temperature: float = option(0.25, "Divides relevance before the softmax that gives the wanted attention.", gt=0)
+    temperature: float = option(
+        0.25, "Divides relevance before the softmax that gives the wanted attention.", gt=0
+    )
 
 
 class LabelLossOptions(Options):
     """Options of stage 2 losses: which labels of a document count, and what the sum over them is divided by."""
 
-    hard_negatives: int = option(1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
+    hard_negatives: int = option(
+        1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0
+    )
     random_negatives: int = option(256, "Random other negatives that count, per document.", ge=0)
-    normaliser: Literal["selected", "labels", "positives"] = option("selected", "Divisor: labels that count, all (paper), or positives.")
+    normaliser: Literal["selected", "labels", "positives"] = option(
+        "selected", "Divisor: labels that count, all (paper), or positives."
+    )
 
 
 class FocalOptions(LabelLossOptions):
     """Options of the stage 2 loss `focal-hnm`."""
 
-    gamma: float = option(2.0, "How strongly easy pairs are down-weighted (focusing parameter γ).", ge=0)
+    gamma: float = option(
+        2.0, "How strongly easy pairs are down-weighted (focusing parameter γ).", ge=0
+    )
     epsilon: float = option(0.1, "Label smoothing.", ge=0, lt=0.5)
     smoothing: Literal["positive", "literal", "symmetric", "off"] = option(
-        "positive", "positive: y(1-e). literal (paper): e for negatives too. symmetric: y(1-e) + e/2."
+        "positive",
+        "positive: y(1-e). literal (paper): e for negatives too. symmetric: y(1-e) + e/2.",
     )
 
 
 class BceOptions(LabelLossOptions):
     """Options of the stage 2 loss `bce`."""
 
-    hard_negatives: int = option(0, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
+    hard_negatives: int = option(
+        0, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0
+    )
     random_negatives: int = option(0, "Random other negatives that count, per document.", ge=0)
 
 

@@ -12,7 +12,13 @@ from plant_cli.kit import approx_ndcg_loss
 from plant_losses import AsymmetricOptions, FocalOptions, LabelLossOptions, LabelRankingOptions
 
 
-def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
+def select_pairs(
+    logits: Tensor,
+    targets: Tensor,
+    hard: int,
+    random: int,
+    generator: torch.Generator | None = None,
+) -> Tensor:
     """All positives of each document, the `hard` negatives of highest logit (0: every pair) and `random` others [B, l].
 
     Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
@@ -59,14 +65,18 @@ class PairLoss(ABC):
             sums = losses.masked_fill(~selected, 0).sum(1)
         else:
             document, label = selected.nonzero(as_tuple=True)
-            losses = self.pairs(logits[document, label].to(exact), targets[document, label].to(exact))
+            losses = self.pairs(
+                logits[document, label].to(exact), targets[document, label].to(exact)
+            )
             sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
         if self.normaliser == "labels":
             return (sums / targets.shape[1]).mean()
         counted = selected if self.normaliser == "selected" else targets > 0
         return (sums / counted.sum(1).clamp(min=1)).mean()
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def select(
+        self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """The pairs that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
         return select_pairs(logits, targets, self.hard_negatives, self.random_negatives, generator)
 
@@ -90,7 +100,10 @@ class Focal(PairLoss):
         """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers are computed from logarithms, exact for large logits."""
         smooth = self._smoothed(targets)
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-        return -smooth * (self.gamma * log_not_p).exp() * log_p - (1 - smooth) * (self.gamma * log_p).exp() * log_not_p
+        return (
+            -smooth * (self.gamma * log_not_p).exp() * log_p
+            - (1 - smooth) * (self.gamma * log_p).exp() * log_not_p
+        )
 
     def _smoothed(self, targets: Tensor) -> Tensor:
         match self.smoothing:
@@ -109,7 +122,11 @@ class Asymmetric(PairLoss):
 
     def __init__(self, options: AsymmetricOptions) -> None:
         super().__init__(options)
-        self.gamma_positive, self.gamma_negative, self.clip = options.gamma_positive, options.gamma_negative, options.clip
+        self.gamma_positive, self.gamma_negative, self.clip = (
+            options.gamma_positive,
+            options.gamma_negative,
+            options.clip,
+        )
 
     def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
         """−y (1−p)^γ₊ log p − (1−y) q^γ₋ log(1−q), with q = max(p − clip, 0)."""
@@ -136,9 +153,15 @@ class LabelNdcg:
             selected = self.select(logits, targets)
         offsets = torch.cat([selected.new_zeros(1, dtype=torch.int64), selected.sum(1).cumsum(0)])
         counted = (selected.sum(1) > 1) & (targets.bool() & selected).any(1)
-        loss = approx_ndcg_loss(logits[selected], targets[selected], offsets, temperature=self.temperature)
-        return loss * counted.double().mean().to(loss)  # a mean over all documents, so that a step may be cut anywhere
+        loss = approx_ndcg_loss(
+            logits[selected], targets[selected], offsets, temperature=self.temperature
+        )
+        return loss * counted.double().mean().to(
+            loss
+        )  # a mean over all documents, so that a step may be cut anywhere
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def select(
+        self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """All pairs."""
         return torch.ones_like(targets, dtype=torch.bool)

@@ -16,7 +16,9 @@ _SOURCES = {
     "hierarchy": "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence of class hierarchies, section 3",
     "propensity": "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2",
 }
-_CAPPED = "RP@k: hits among the k highest-scored, divided by the smaller of k and the number of labels."
+_CAPPED = (
+    "RP@k: hits among the k highest-scored, divided by the smaller of k and the number of labels."
+)
 _GAIN = "nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the best order."
 _PROPENSITY = (
     "PSP@k and PSnDCG@k: precision and discounted hits with rare labels weighted up by their inverse propensity, "
@@ -26,9 +28,7 @@ _F1 = (
     "micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic), weighted-F1 and "
     "sample-F1 of what is assigned at the threshold."
 )
-_WHOLE_SETS = (
-    "subset-accuracy: documents with just the right labels assigned; Hamming-loss (lower is better): labels wrongly assigned or missed."
-)
+_WHOLE_SETS = "subset-accuracy: documents with just the right labels assigned; Hamming-loss (lower is better): labels wrongly assigned or missed."
 _COVERAGE = "coverage@k: share of the labels present that are right at least once among the k highest-scored of some document."
 _HIERARCHY = "Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level."
 _AUC = "macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order."
@@ -80,13 +80,43 @@ class PropensityOptions(Options):
 
 # name, function, options, summary
 _FAMILIES: Sequence[tuple[str, str, type[Options], str]] = (
-    ("precision", "of_ranks:compute_precision", PrecisionOptions, "P@k: share of the k highest-scored labels that are right."),
-    ("recall", "of_ranks:compute_recall", RecallOptions, "R@k: share of a document's labels that are among the k highest-scored."),
+    (
+        "precision",
+        "of_ranks:compute_precision",
+        PrecisionOptions,
+        "P@k: share of the k highest-scored labels that are right.",
+    ),
+    (
+        "recall",
+        "of_ranks:compute_recall",
+        RecallOptions,
+        "R@k: share of a document's labels that are among the k highest-scored.",
+    ),
     ("rp", "of_ranks:compute_capped_recall", CappedRecallOptions, _CAPPED),
-    ("r-precision", "of_ranks:compute_r_precision", NoOptions, "R-precision: precision at the document's own number of labels."),
-    ("map", "of_ranks:compute_average_precision", NoOptions, "MAP: mean over documents of the average precision."),
-    ("mrr", "of_ranks:compute_reciprocal_rank", NoOptions, "MRR: mean over documents of 1 / rank of the first right label."),
-    ("f1-at-k", "of_ranks:compute_top_f1", TopF1Options, "F1@k: mean over documents of the F1 of the k highest-scored labels."),
+    (
+        "r-precision",
+        "of_ranks:compute_r_precision",
+        NoOptions,
+        "R-precision: precision at the document's own number of labels.",
+    ),
+    (
+        "map",
+        "of_ranks:compute_average_precision",
+        NoOptions,
+        "MAP: mean over documents of the average precision.",
+    ),
+    (
+        "mrr",
+        "of_ranks:compute_reciprocal_rank",
+        NoOptions,
+        "MRR: mean over documents of 1 / rank of the first right label.",
+    ),
+    (
+        "f1-at-k",
+        "of_ranks:compute_top_f1",
+        TopF1Options,
+        "F1@k: mean over documents of the F1 of the k highest-scored labels.",
+    ),
     ("ndcg", "of_ranks:compute_binary_ndcg", GainOptions, _GAIN),
     ("propensity", "of_ranks:compute_weighted", PropensityOptions, _PROPENSITY),
     ("f1", "of_assigned:compute_f1", NoOptions, _F1),

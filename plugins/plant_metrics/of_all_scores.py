@@ -22,8 +22,20 @@ def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:
     gold = csr_array(data.gold[:, :labels])
     counts = np.asarray(gold.sum(axis=0))
     averaged = int(((counts > 0) & (counts < documents)).sum())
-    left_out = f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, or none" if averaged < labels else ""
+    left_out = (
+        f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, or none"
+        if averaged < labels
+        else ""
+    )
     return [
-        WeightedMetric(name="macro-AUC", documents=documents, compute=partial(average_auc, scores, gold), labels=averaged, remark=left_out),
-        WeightedMetric(name="micro-AUC", documents=documents, compute=partial(pooled_auc, scores, gold)),
+        WeightedMetric(
+            name="macro-AUC",
+            documents=documents,
+            compute=partial(average_auc, scores, gold),
+            labels=averaged,
+            remark=left_out,
+        ),
+        WeightedMetric(
+            name="micro-AUC", documents=documents, compute=partial(pooled_auc, scores, gold)
+        ),
     ]

@@ -88,7 +88,10 @@ def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
     wrong = assigned.sum(axis=1) + count_gold(data) - 2 * right
     loss = mean_of_documents("Hamming-loss", wrong / max(1, data.gold.shape[1]))
-    return [mean_of_documents("subset-accuracy", (wrong == 0).astype(np.float64)), replace(loss, lower_is_better=True)]
+    return [
+        mean_of_documents("subset-accuracy", (wrong == 0).astype(np.float64)),
+        replace(loss, lower_is_better=True),
+    ]
 
 
 def _micro(sums: Floats) -> Floats:
@@ -98,8 +101,16 @@ def _micro(sums: Floats) -> Floats:
 def _pool(name: str, counts: Floats) -> list[MetricValue]:
     """Precision, recall and F1 from right, assigned and gold labels of each document [N, 3]."""
     return [
-        MetricValue(name=f"{name}-precision", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 1])),
-        MetricValue(name=f"{name}-recall", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 2])),
+        MetricValue(
+            name=f"{name}-precision",
+            contributions=counts,
+            combine=lambda sums: divide(sums[:, 0], sums[:, 1]),
+        ),
+        MetricValue(
+            name=f"{name}-recall",
+            contributions=counts,
+            combine=lambda sums: divide(sums[:, 0], sums[:, 2]),
+        ),
         MetricValue(name=f"{name}-F1", contributions=counts, combine=_micro),
     ]
 
@@ -120,17 +131,26 @@ def compute_hierarchical(data: MetricInput, options: object) -> list[MetricValue
     width, depths = data.gold.shape[1], data.hierarchy.depths
     counters = count_assignments(data)
     assigned, gold = (
-        csr_array(counters[:, start : start + width] @ data.hierarchy.above.astype(np.float64)) for start in (width, 2 * width)
+        csr_array(counters[:, start : start + width] @ data.hierarchy.above.astype(np.float64))
+        for start in (width, 2 * width)
     )
     assigned.data[:], gold.data[:] = 1.0, 1.0  # everything above counts once
     values = _pool("hierarchical", _count([assigned * gold, assigned, gold]))
     for level in range(1, int(depths.max(initial=0)) + 1):
-        ours, theirs = (csr_array(labels[:, np.flatnonzero(depths == level)]) for labels in (assigned, gold))
+        ours, theirs = (
+            csr_array(labels[:, np.flatnonzero(depths == level)]) for labels in (assigned, gold)
+        )
         parts = [csr_array(ours * theirs), ours, theirs]
         counters = csr_array(hstack(parts, format="csr"))
         values += [
-            MetricValue(name=f"micro-F1[level {level}]", contributions=_count(parts), combine=_micro),
-            MetricValue(name=f"macro-F1-present[level {level}]", contributions=counters, combine=average_present_f1),
+            MetricValue(
+                name=f"micro-F1[level {level}]", contributions=_count(parts), combine=_micro
+            ),
+            MetricValue(
+                name=f"macro-F1-present[level {level}]",
+                contributions=counters,
+                combine=average_present_f1,
+            ),
         ]
     return values
 

@@ -9,7 +9,17 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
+from plant_cli.kit import (
+    Floats,
+    Integers,
+    count_gold,
+    divide,
+    find_hits,
+    find_predicted,
+    labels_counted,
+    mean_of_documents,
+    ratio_of_sums,
+)
 from plant_metrics import (
     CappedRecallOptions,
     CoverageOptions,
@@ -42,7 +52,9 @@ def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue
 def compute_reciprocal_rank(data: MetricInput, options: object) -> list[MetricValue]:
     """1 / rank of the first right label; 0 where no label of the list is right."""
     hits = find_hits(data.top, data.gold)
-    return [mean_of_documents("MRR", np.where(hits.any(axis=1), 1.0 / (1 + hits.argmax(axis=1)), 0.0))]
+    return [
+        mean_of_documents("MRR", np.where(hits.any(axis=1), 1.0 / (1 + hits.argmax(axis=1)), 0.0))
+    ]
 
 
 def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValue]:
@@ -86,7 +98,9 @@ def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricV
     hits = find_hits(top, data.gold) & counted[top]
     discounts = 1.0 / np.log2(np.arange(2, reach + 2))
     best = np.concatenate([[0.0], np.cumsum(discounts)])
-    gains = np.pad(np.cumsum(hits * discounts[: hits.shape[1]], axis=1), ((0, 0), (1, 0)))  # added up as the best is, so that 1 is 1
+    gains = np.pad(
+        np.cumsum(hits * discounts[: hits.shape[1]], axis=1), ((0, 0), (1, 0))
+    )  # added up as the best is, so that 1 is 1
     attainable = data.gold @ counted.astype(np.int64)
     values = []
     for k in options.k:
@@ -125,14 +139,22 @@ def compute_coverage(data: MetricInput, options: CoverageOptions) -> list[Metric
     for k in options.k:
         rows, ranks = np.nonzero(hits[:, :k])
         right = csr_array((np.ones(rows.size), (rows, data.top[rows, ranks])), shape=gold.shape)
-        values.append(MetricValue(name=f"coverage@{k}", contributions=csr_array(hstack([right, gold], format="csr")), combine=_share))
+        values.append(
+            MetricValue(
+                name=f"coverage@{k}",
+                contributions=csr_array(hstack([right, gold], format="csr")),
+                combine=_share,
+            )
+        )
     return values
 
 
 def _share(sums: Floats) -> Floats:
     right, gold = np.split(sums > 0, 2, axis=1)
     present = gold.sum(axis=1).astype(np.float64)
-    shares: Floats = np.divide(right.sum(axis=1), present, out=np.full(len(sums), np.nan), where=present > 0)
+    shares: Floats = np.divide(
+        right.sum(axis=1), present, out=np.full(len(sums), np.nan), where=present > 0
+    )
     return shares
 
 
@@ -153,10 +175,15 @@ def compute_weighted(data: MetricInput, options: PropensityOptions) -> list[Metr
     computes it; pyxclib divides both sides of PSnDCG by the binary ideal of the document first.
     """
     ranks = np.arange(1, max(options.k) + 1)
-    return [*_weighted(data, options, "PSnDCG", 1.0 / np.log2(ranks + 1)), *_weighted(data, options, "PSP", np.ones(ranks.size))]
+    return [
+        *_weighted(data, options, "PSnDCG", 1.0 / np.log2(ranks + 1)),
+        *_weighted(data, options, "PSP", np.ones(ranks.size)),
+    ]
 
 
-def _weighted(data: MetricInput, options: PropensityOptions, name: str, discounts: Floats) -> list[MetricValue]:
+def _weighted(
+    data: MetricInput, options: PropensityOptions, name: str, discounts: Floats
+) -> list[MetricValue]:
     weights = inverse_propensities(data, options)
     top = data.top[:, : discounts.size]
     gains = find_hits(top, data.gold) * weights[top] * discounts[: top.shape[1]]
@@ -167,6 +194,8 @@ def _weighted(data: MetricInput, options: PropensityOptions, name: str, discount
     values = []
     for k in options.k:
         within = ranks < k
-        ideal = np.bincount(rows[within], worth[within] * discounts[ranks[within]], len(top)).astype(np.float64)
+        ideal = np.bincount(
+            rows[within], worth[within] * discounts[ranks[within]], len(top)
+        ).astype(np.float64)
         values.append(ratio_of_sums(f"{name}@{k}", gains[:, :k].sum(axis=1), ideal))
     return values

@@ -15,13 +15,21 @@ class WordsOptions(Options):
 
     min_df: int = option(2, "Training documents that a word must be in to count.", ge=1)
     terms: int = option(1000, "Words kept of a label, those of highest relevance.", ge=1)
-    exact: int = option(200_000, "Labels up to which a document is compared with all; beyond, with those that share rare words.", ge=1)
+    exact: int = option(
+        200_000,
+        "Labels up to which a document is compared with all; beyond, with those that share rare words.",
+        ge=1,
+    )
 
 
 class TitlesOptions(Options):
     """Options of the scorer `titles`."""
 
-    passage: int = option(24, "Words of the passages of which the best counts beside the whole document; 0: no passages.", ge=0)
+    passage: int = option(
+        24,
+        "Words of the passages of which the best counts beside the whole document; 0: no passages.",
+        ge=0,
+    )
     lead: int = option(12, LEAD, ge=0)
 
 
@@ -46,9 +54,17 @@ class NeighboursOptions(SimilarityOptions):
     """Options of the scorer `neighbours`."""
 
     neighbours: int = option(30, "Training documents that count, those most alike.", ge=1)
-    power: float = option(2.0, "Power of the similarity in a neighbour's weight: the higher, the more the nearest count.", gt=0)
+    power: float = option(
+        2.0,
+        "Power of the similarity in a neighbour's weight: the higher, the more the nearest count.",
+        gt=0,
+    )
     lead: int = option(12, LEAD, ge=0)
-    exact: int = option(MANY_DOCUMENTS, "Training documents up to which all are compared; beyond, those that share rare terms.", ge=1)
+    exact: int = option(
+        MANY_DOCUMENTS,
+        "Training documents up to which all are compared; beyond, those that share rare terms.",
+        ge=1,
+    )
 
     def compares_all(self, documents: int) -> bool:
         """Whether a document is compared with all of so many training documents."""
@@ -63,10 +79,20 @@ class LinearOptions(SimilarityOptions):
         "ridge: least squares of each label on the terms that weigh most in its own documents; all documents count. "
         "squared-hinge: LIBLINEAR, label by label, much slower (needs scikit-learn).",
     )
-    strength: float = option(1.0, "Regularisation λ of ridge, in units of the squared length of a label's documents in its terms.", gt=0)
+    strength: float = option(
+        1.0,
+        "Regularisation λ of ridge, in units of the squared length of a label's documents in its terms.",
+        gt=0,
+    )
     cost: float = option(1.0, "Cost C of the squared hinge.", gt=0)
-    terms: int = option(30, "Terms of a label with one document, those that weigh most in it; one more for each further document.", ge=1)
-    most_terms: int = option(500, "Terms of a label, at most; a label of 200 documents or more gets as many again.", ge=1)
+    terms: int = option(
+        30,
+        "Terms of a label with one document, those that weigh most in it; one more for each further document.",
+        ge=1,
+    )
+    most_terms: int = option(
+        500, "Terms of a label, at most; a label of 200 documents or more gets as many again.", ge=1
+    )
 
 
 @hookimpl

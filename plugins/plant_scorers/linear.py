@@ -12,23 +12,38 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, csr_matrix, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit import keep_largest, merge_twins, multiply_signed, pack_matrix, regress_on_own_terms, unpack_matrix
+from plant_cli.kit import (
+    keep_largest,
+    merge_twins,
+    multiply_signed,
+    pack_matrix,
+    regress_on_own_terms,
+    unpack_matrix,
+)
 from plant_scorers import LinearOptions
 from plant_scorers.vectors import Train, Vectoriser, name_largest
 
 
 def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
     """Weights of terms for every label."""
-    train = Train.fit(given.documents, pieces=options.cuts_words(len(given.documents)), reporter=given.reporter)
+    train = Train.fit(
+        given.documents, pieces=options.cuts_words(len(given.documents)), reporter=given.reporter
+    )
     vectors = train.vectors
-    weights = _solve(options, vectors, given) if options.loss == "ridge" else _fit_hinge(options, vectors, given.gold)
+    weights = (
+        _solve(options, vectors, given)
+        if options.loss == "ridge"
+        else _fit_hinge(options, vectors, given.gold)
+    )
     return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=weights))
 
 
 def _solve(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_array:
     """Ridge of each label on its own terms, more of them where it has more documents."""
     documents = np.bincount(given.gold.indices, minlength=given.gold.shape[1])
-    terms = np.clip(options.terms + documents - 1, options.terms, max(options.terms, options.most_terms))
+    terms = np.clip(
+        options.terms + documents - 1, options.terms, max(options.terms, options.most_terms)
+    )
     what = "linear" if len(given.rows) else "linear without documents left out"
     with given.reporter.progress(what, given.gold.shape[1], "labels") as task:
         return regress_on_own_terms(train, given.gold, options.strength, terms, task.advance)
@@ -41,7 +56,9 @@ def _fit_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> csr
     return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
 
 
-def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> Iterator[npt.NDArray[np.float32]]:
+def _train_hinge(
+    options: LinearOptions, train: csr_array, gold: csr_array
+) -> Iterator[npt.NDArray[np.float32]]:
     try:
         from sklearn.svm import LinearSVC
     except ImportError as error:
@@ -52,11 +69,16 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
             todo="pip install scikit-learn, or leave the loss at ridge",
         ) from error
     documents, by_label = csr_matrix(train), csr_array(gold.T)
-    documents.indices, documents.indptr = documents.indices.astype(np.int32), documents.indptr.astype(np.int32)  # LIBLINEAR takes no others
+    documents.indices, documents.indptr = (
+        documents.indices.astype(np.int32),
+        documents.indptr.astype(np.int32),
+    )  # LIBLINEAR takes no others
     for label in range(gold.shape[1]):
         right = np.zeros(train.shape[0], dtype=bool)
         right[by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]] = True
-        if right.all() or not right.any():  # LIBLINEAR knows no class alone: the label is always there, or never
+        if (
+            right.all() or not right.any()
+        ):  # LIBLINEAR knows no class alone: the label is always there, or never
             yield np.zeros((1, train.shape[1]), dtype=np.float32)
             continue
         model = LinearSVC(C=options.cost, fit_intercept=False, random_state=0).fit(documents, right)
@@ -86,7 +108,9 @@ class LinearScorer:
         """Weight times value of each word's terms."""
 
         def make() -> csr_array:
-            products = csr_array(self.weights[list(labels)].multiply(self.vectoriser.transform(document)))
+            products = csr_array(
+                self.weights[list(labels)].multiply(self.vectoriser.transform(document))
+            )
             return self.vectoriser.credit_words(document, products)
 
         return [document.remember(("plant_scorers.linear", self, tuple(labels)), make)]

@@ -36,9 +36,21 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     pieces = options.cuts_words(len(given.documents))
     views = [Train.fit(given.documents, pieces=pieces, reporter=given.reporter)]
     if options.lead:
-        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=pieces, reporter=given.reporter))
-    scorer = NeighbourScorer(options=options, views=views, gold=given.gold.astype(np.float32), doc_ids=tuple(given.doc_ids))
-    return FittedScorer(scorer=scorer, left_out=[scorer.compare(view, view.vectors[given.rows], given.rows) for view in views])
+        views.append(
+            Train.fit(
+                cut_leads(given.documents, options.lead), pieces=pieces, reporter=given.reporter
+            )
+        )
+    scorer = NeighbourScorer(
+        options=options,
+        views=views,
+        gold=given.gold.astype(np.float32),
+        doc_ids=tuple(given.doc_ids),
+    )
+    return FittedScorer(
+        scorer=scorer,
+        left_out=[scorer.compare(view, view.vectors[given.rows], given.rows) for view in views],
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,32 +66,48 @@ class NeighbourScorer:
         """Views: whole documents, their beginnings."""
         if len(documents) == 1 and self.options.compares_all(len(self.doc_ids)):
             given = self.gold, self.options.neighbours, self.options.power
-            near = [score_neighbours(self._compare_one(documents, number)[None], *given) for number in range(len(self.views))]
+            near = [
+                score_neighbours(self._compare_one(documents, number)[None], *given)
+                for number in range(len(self.views))
+            ]
             return [keep_best(scores).matrix for scores in near]
-        return [self.compare(view, view.vectoriser.transform(self._cut(documents, number))) for number, view in enumerate(self.views)]
+        return [
+            self.compare(view, view.vectoriser.transform(self._cut(documents, number)))
+            for number, view in enumerate(self.views)
+        ]
 
     def _compare_one(self, document: Documents, number: int) -> npt.NDArray[np.float32]:
         """Cosines of one document under a view with all training documents [N], made once: what is scored is then explained, too."""
         view = self.views[number]
 
         def make() -> npt.NDArray[np.float32]:
-            cosines: npt.NDArray[np.float32] = view.similarity.multiply(view.vectoriser.transform(self._cut(document, number)))[0]
+            cosines: npt.NDArray[np.float32] = view.similarity.multiply(
+                view.vectoriser.transform(self._cut(document, number))
+            )[0]
             return cosines
 
         return document.remember(("plant_scorers.cosines", view), make)
 
     def _cut(self, documents: Documents, number: int) -> Documents:
         lead = self.options.lead
-        return documents.remember(("plant_scorers.leads", lead), lambda: cut_leads(documents, lead)) if number else documents
+        return (
+            documents.remember(("plant_scorers.leads", lead), lambda: cut_leads(documents, lead))
+            if number
+            else documents
+        )
 
-    def compare(self, view: Train, vectors: csr_array, rows: npt.NDArray[np.int64] | None = None) -> csr_array:
+    def compare(
+        self, view: Train, vectors: csr_array, rows: npt.NDArray[np.int64] | None = None
+    ) -> csr_array:
         """Scores of vectors [b]; those of training documents `rows` are compared with the others."""
         options, gold = self.options, self.gold
 
         def score(block: slice) -> csr_array:
             own = None if rows is None else rows[block]
             if not options.compares_all(len(self.doc_ids)):
-                return share_labels(view.nearest.find(vectors[block], options.neighbours, own), gold, options.power)
+                return share_labels(
+                    view.nearest.find(vectors[block], options.neighbours, own), gold, options.power
+                )
             similar = view.similarity.multiply(vectors[block])
             if own is not None:
                 return leave_out_neighbours(similar, own, gold, options.neighbours, options.power)
@@ -90,7 +118,10 @@ class NeighbourScorer:
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The nearest training documents that have the label."""
         view, by_label = self.views[0], self._by_label
-        having = [by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]] for label in labels]
+        having = [
+            by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+            for label in labels
+        ]
         rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int32), *having]))
         similar = view.vectors[rows] @ view.vectoriser.transform(document).toarray()[0]
         return [self._explain(own, similar[np.searchsorted(rows, own)]) for own in having]
@@ -113,17 +144,31 @@ class NeighbourScorer:
         else:
             found = view.nearest.find(vector, options.neighbours)
             near, cosines = found.indices.astype(np.int64), np.maximum(found.data, 0)
-        shares = np.divide(cosines**options.power, cosines, out=np.zeros_like(cosines), where=cosines > 0)  # of a unit of the cosine
-        having = self.gold[near][:, list(labels)].toarray().T * (shares / ((cosines**options.power).sum() or 1.0))
+        shares = np.divide(
+            cosines**options.power, cosines, out=np.zeros_like(cosines), where=cosines > 0
+        )  # of a unit of the cosine
+        having = self.gold[near][:, list(labels)].toarray().T * (
+            shares / ((cosines**options.power).sum() or 1.0)
+        )
         added = having @ (
             view.vectors[near][:, vector.indices].toarray() * vector.data.astype(np.float64)
         )  # by the terms of the document alone [k, t]
-        cells = added.ravel(), np.tile(vector.indices, len(labels)), np.arange(len(labels) + 1) * len(vector.indices)
-        return view.vectoriser.credit_words(cut, csr_array(cells, shape=(len(labels), vector.shape[1])))
+        cells = (
+            added.ravel(),
+            np.tile(vector.indices, len(labels)),
+            np.arange(len(labels) + 1) * len(vector.indices),
+        )
+        return view.vectoriser.credit_words(
+            cut, csr_array(cells, shape=(len(labels), vector.shape[1]))
+        )
 
     def _explain(self, having: npt.NDArray[np.int32], similar: npt.NDArray[np.float32]) -> Reason:
         near = np.argsort(-similar, kind="stable")[:NEIGHBOURS_NAMED]
-        shown = ", ".join(f"{self.doc_ids[having[place]]} ({similar[place]:.2f})" for place in near if similar[place] > 0)
+        shown = ", ".join(
+            f"{self.doc_ids[having[place]]} ({similar[place]:.2f})"
+            for place in near
+            if similar[place] > 0
+        )
         return Reason(text=f"similar to {shown}" if shown else "")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
@@ -134,10 +179,21 @@ class NeighbourScorer:
         return tensors
 
     @classmethod
-    def load(cls, options: NeighboursOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> NeighbourScorer:
+    def load(
+        cls, options: NeighboursOptions, tensors: Mapping[str, npt.NDArray[Any]]
+    ) -> NeighbourScorer:
         """From arrays."""
         views = []
         for number in range(2 if options.lead else 1):
-            of_view = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
+            of_view = {
+                name.removeprefix(f"{number}."): part
+                for name, part in tensors.items()
+                if name.startswith(f"{number}.")
+            }
             views.append(Train.load(of_view))
-        return cls(options=options, views=views, gold=unpack_matrix("gold", tensors), doc_ids=unpack_strings(tensors["doc_ids"]))
+        return cls(
+            options=options,
+            views=views,
+            gold=unpack_matrix("gold", tensors),
+            doc_ids=unpack_strings(tensors["doc_ids"]),
+        )

@@ -38,7 +38,9 @@ Integers = npt.NDArray[np.int64]
 View = tuple[Documents, Integers, csr_array]
 """The passages that a view looks at, the document of each, and their vectors."""
 DOCUMENTS_PER_BLOCK = 256  # documents cut into passages at a time
-SHARED_NGRAMS = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
+SHARED_NGRAMS = (
+    0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
+)
 
 
 def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
@@ -76,20 +78,27 @@ def _find_nearest(document: Documents, parts: Sequence[str]) -> dict[str, str]:
     numbers, used = number_grams(parts), np.unique(document.numbers)
     grams = [sorted({numbers[gram] for gram in cut_word(part)}) for part in parts]
     ends = np.cumsum([0, *map(len, grams)])
-    wanted = csr_array((np.ones(ends[-1]), np.concatenate(grams), ends), shape=(len(parts), len(numbers)))
+    wanted = csr_array(
+        (np.ones(ends[-1]), np.concatenate(grams), ends), shape=(len(parts), len(numbers))
+    )
     shared = csr_array(wanted @ (cut_vocabulary(document, numbers)[used] > 0).T.astype(np.float64))
     shared.sort_indices()
     nearest = {}
     for part, own, inside in zip(parts, grams, pairwise(shared.indptr), strict=True):
         counts = shared.data[slice(*inside)]
         if counts.max(initial=0) >= SHARED_NGRAMS * len(own):
-            nearest[part] = document.vocabulary[used[shared.indices[inside[0] + int(counts.argmax())]]]
+            nearest[part] = document.vocabulary[
+                used[shared.indices[inside[0] + int(counts.argmax())]]
+            ]
     return nearest
 
 
 def _give_reason(title: str, nearest: Mapping[str, str]) -> Reason:
     alike = tuple(dict.fromkeys(nearest[part] for part in title.split() if part in nearest))
-    return Reason(text=(f"“{title}”" if title else "") + (f": {', '.join(alike)}" if alike else ""), words=alike)
+    return Reason(
+        text=(f"“{title}”" if title else "") + (f": {', '.join(alike)}" if alike else ""),
+        words=alike,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +128,10 @@ class TitleScorer:
         """Views: the whole document, its best passage, its beginning."""
         views = self._view_one(documents) if len(documents) == 1 else self._view(documents)
         shape = len(documents), self.labels
-        return [score_passages(vectors, owners, self._by_piece, self.label_of, shape).matrix for _, owners, vectors in views]
+        return [
+            score_passages(vectors, owners, self._by_piece, self.label_of, shape).matrix
+            for _, owners, vectors in views
+        ]
 
     def _view(self, documents: Documents) -> Iterator[View]:
         every, pieces = np.arange(len(documents)), self._cut(documents)
@@ -128,7 +140,10 @@ class TitleScorer:
             views.append(cut_documents(documents, self.options.passage))
         if self.options.lead:
             views.append((cut_leads(documents, self.options.lead), every))
-        return ((passages, owners, make_vectors(count_pieces(passages.counts, pieces), self.idf)) for passages, owners in views)
+        return (
+            (passages, owners, make_vectors(count_pieces(passages.counts, pieces), self.idf))
+            for passages, owners in views
+        )
 
     def _view_one(self, document: Documents) -> Sequence[View]:
         """The same of one document, made once: what is scored is then explained, too."""
@@ -136,32 +151,62 @@ class TitleScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The title that fits best, with the words of the document that are alike."""
-        (names, ends), vector = self._find_names(labels), self._view_one(document)[0][2].toarray()[0]
+        (names, ends), vector = (
+            self._find_names(labels),
+            self._view_one(document)[0][2].toarray()[0],
+        )
         cosines = self.vectors[names] @ vector
         spans = [slice(*inside) for inside in pairwise(ends.tolist())]
-        titles = [self.titles[names[own.start + int(cosines[own].argmax())]] if cosines[own].any() else "" for own in spans]
-        nearest = _find_nearest(document, list(dict.fromkeys(part for title in titles for part in title.split())))
+        titles = [
+            self.titles[names[own.start + int(cosines[own].argmax())]] if cosines[own].any() else ""
+            for own in spans
+        ]
+        nearest = _find_nearest(
+            document, list(dict.fromkeys(part for title in titles for part in title.split()))
+        )
         return [_give_reason(title, nearest) for title in titles]
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """What the n-grams of each word add to the cosine of the best name and the best passage."""
         (names, ends), pieces = self._find_names(labels), self._cut(document)
-        return [self._credit(passages, vectors, pieces, self.vectors[names], ends) for passages, _, vectors in self._view_one(document)]
+        return [
+            self._credit(passages, vectors, pieces, self.vectors[names], ends)
+            for passages, _, vectors in self._view_one(document)
+        ]
 
-    def _credit(self, passages: Documents, vectors: csr_array, pieces: csr_array, names: csr_array, ends: Integers) -> csr_array:
+    def _credit(
+        self,
+        passages: Documents,
+        vectors: csr_array,
+        pieces: csr_array,
+        names: csr_array,
+        ends: Integers,
+    ) -> csr_array:
         """Of one view, csr [k, W], by the names of the labels, csr [m, G], and where those of each end [k + 1]."""
         named, cosines = np.diff(ends) > 0, (vectors @ names.T).toarray()
-        best = [divmod(int(cosines[:, first:last].argmax()), last - first) for first, last in pairwise(ends.tolist()) if first < last]
+        best = [
+            divmod(int(cosines[:, first:last].argmax()), last - first)
+            for first, last in pairwise(ends.tolist())
+            if first < last
+        ]
         passage, name = np.array(best, dtype=np.int64).reshape(-1, 2).T
         name += ends[:-1][named]
-        credit = credit_terms(passages.counts[passage], pieces, csr_array(vectors[passage].multiply(names[name])))
+        credit = credit_terms(
+            passages.counts[passage], pieces, csr_array(vectors[passage].multiply(names[name]))
+        )
         rows = credit.indptr[np.append(0, np.cumsum(named))]
-        return csr_array((credit.data, credit.indices, rows), shape=(len(named), len(passages.vocabulary)))
+        return csr_array(
+            (credit.data, credit.indices, rows), shape=(len(named), len(passages.vocabulary))
+        )
 
     def _find_names(self, labels: Sequence[int]) -> tuple[Integers, Integers]:
         """The names of some labels, those of one after those of another [m], and where those of each end [k + 1]."""
-        places = [np.arange(*np.searchsorted(self.label_of, [label, label + 1])) for label in labels]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *places]), np.cumsum([0, *map(len, places)])
+        places = [
+            np.arange(*np.searchsorted(self.label_of, [label, label + 1])) for label in labels
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *places]), np.cumsum(
+            [0, *map(len, places)]
+        )
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

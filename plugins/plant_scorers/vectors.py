@@ -74,15 +74,28 @@ class Vectoriser:
     idf: Floats32  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
-    def fit(cls, documents: Documents, *, pieces: bool, advance: Callable[[int], None] = lambda documents: None) -> Train:
+    def fit(
+        cls,
+        documents: Documents,
+        *,
+        pieces: bool,
+        advance: Callable[[int], None] = lambda documents: None,
+    ) -> Train:
         """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors.
 
         Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told each
         time how many documents were counted.
         """
         grams = number_grams(documents.vocabulary) if pieces else {}
-        empty = cls(words=dict(zip(documents.vocabulary, count(), strict=False)), pieces=grams, idf=np.zeros(0, dtype=np.float32))
-        frequencies = [np.zeros(len(terms), dtype=np.int64) for terms in ((empty.words, grams) if pieces else (empty.words,))]
+        empty = cls(
+            words=dict(zip(documents.vocabulary, count(), strict=False)),
+            pieces=grams,
+            idf=np.zeros(0, dtype=np.float32),
+        )
+        frequencies = [
+            np.zeros(len(terms), dtype=np.int64)
+            for terms in ((empty.words, grams) if pieces else (empty.words,))
+        ]
         cells = 0
         for counted in empty.count_terms(documents, count_in_blocks(documents), map_blocks):
             cells += sum(counts.nnz for counts in counted)
@@ -105,17 +118,30 @@ class Vectoriser:
             return join_views(parts)
 
         vectors = stack_rows(
-            map(weigh, empty.count_terms(documents, count_in_blocks(documents), map_blocks)), len(documents), len(fitted.idf), cells
+            map(weigh, empty.count_terms(documents, count_in_blocks(documents), map_blocks)),
+            len(documents),
+            len(fitted.idf),
+            cells,
         )
-        return Train(vectoriser=fitted, vectors=vectors, sizes=np.concatenate(sizes), scales=np.concatenate(scales))
+        return Train(
+            vectoriser=fitted,
+            vectors=vectors,
+            sizes=np.concatenate(sizes),
+            scales=np.concatenate(scales),
+        )
 
     def split_weights(self) -> list[Floats32]:
         """The inverse document frequencies of words, and those of n-grams."""
         return np.split(self.idf, [len(self.words)])
 
-    def count_terms(self, documents: Documents, counts: Iterable[csr_array], share: Share = map) -> Iterator[list[csr_array]]:
+    def count_terms(
+        self, documents: Documents, counts: Iterable[csr_array], share: Share = map
+    ) -> Iterator[list[csr_array]]:
         """How often each word, and each n-gram, is in documents, by counts of all words of some after others; `share` is like `map`."""
-        columns, cut = find_words(documents, self.words), cut_vocabulary(documents, self.pieces) if self.pieces else None
+        columns, cut = (
+            find_words(documents, self.words),
+            cut_vocabulary(documents, self.pieces) if self.pieces else None,
+        )
         return share(partial(_count_terms, columns, len(self.words), cut), counts)
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
@@ -124,7 +150,10 @@ class Vectoriser:
 
     def transform(self, documents: Documents) -> csr_array:
         """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
-        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(*self.count_terms(documents, [documents.counts])))
+        return documents.remember(
+            ("plant_scorers.vectors", self),
+            lambda: self.weigh(*self.count_terms(documents, [documents.counts])),
+        )
 
     def credit_words(self, document: Documents, products: csr_array) -> csr_array:
         """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that share an n-gram share what it adds.
@@ -135,21 +164,39 @@ class Vectoriser:
         """
 
         def make() -> csr_array:
-            own = choose_columns(eye_array(len(document.vocabulary), format="csr"), find_words(document, self.words), len(self.words))
-            return csr_array(hstack([own, cut_vocabulary(document, self.pieces)], format="csr")) if self.pieces else own
+            own = choose_columns(
+                eye_array(len(document.vocabulary), format="csr"),
+                find_words(document, self.words),
+                len(self.words),
+            )
+            return (
+                csr_array(hstack([own, cut_vocabulary(document, self.pieces)], format="csr"))
+                if self.pieces
+                else own
+            )
 
-        return credit_terms(document.counts, document.remember(("plant_scorers.terms", self), make), products)
+        return credit_terms(
+            document.counts, document.remember(("plant_scorers.terms", self), make), products
+        )
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        return {"words": pack_strings(tuple(self.words)), "pieces": pack_strings(tuple(self.pieces)), "idf": self.idf}
+        return {
+            "words": pack_strings(tuple(self.words)),
+            "pieces": pack_strings(tuple(self.pieces)),
+            "idf": self.idf,
+        }
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Vectoriser:
         """From arrays; the one that was loaded before, if it has the same."""
         return _load_once(
             [tensors[name] for name in ("words", "pieces", "idf")],
-            lambda: cls(words=NumberedTerms.load(tensors["words"]), pieces=NumberedTerms.load(tensors["pieces"]), idf=tensors["idf"]),
+            lambda: cls(
+                words=NumberedTerms.load(tensors["words"]),
+                pieces=NumberedTerms.load(tensors["pieces"]),
+                idf=tensors["idf"],
+            ),
         )
 
 
@@ -159,7 +206,9 @@ class Train:
 
     vectoriser: Vectoriser  # makes vectors of other documents
     vectors: csr_array  # csr [N, V + G] float32, rows of length 1, those of words before those of n-grams
-    sizes: npt.NDArray[np.int32]  # how many words, and n-grams, of each document are stored [N, 2], or [N, 1] without n-grams
+    sizes: npt.NDArray[
+        np.int32
+    ]  # how many words, and n-grams, of each document are stored [N, 2], or [N, 1] without n-grams
     scales: Floats32  # what these were multiplied by, so that each part has length 1, likewise
 
     @cached_property
@@ -177,8 +226,12 @@ class Train:
         """Of training documents [N], by n-grams, too, if `pieces`."""
 
         def make() -> Train:
-            with (reporter or SilentReporter()).progress("vectors of train", len(documents), "documents") as task:
-                return Vectoriser.fit(documents, pieces=pieces, advance=lambda count: task.advance(count / 2))
+            with (reporter or SilentReporter()).progress(
+                "vectors of train", len(documents), "documents"
+            ) as task:
+                return Vectoriser.fit(
+                    documents, pieces=pieces, advance=lambda count: task.advance(count / 2)
+                )
 
         return documents.remember(("plant_scorers.vectors", pieces), make)
 
@@ -187,7 +240,10 @@ class Train:
         terms, counts = self.vectors.indices, np.empty(self.vectors.nnz, dtype=np.uint32)
         for inside, scales in _spread(self.scales, self.sizes):
             once = self.vectoriser.idf[terms[inside]] * scales * _share(self.sizes)
-            logs = np.divide(self.vectors.data[inside], once, out=np.ones_like(once), where=once > 0) - 1
+            logs = (
+                np.divide(self.vectors.data[inside], once, out=np.ones_like(once), where=once > 0)
+                - 1
+            )
             counts[inside] = np.minimum(np.rint(np.exp(logs.astype(np.float64))), MOST_COUNTED)
         repeated = counts > 1
         counts = counts[repeated].astype(np.min_scalar_type(counts.max(initial=1)))
@@ -203,24 +259,45 @@ class Train:
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Train:
         """From arrays; the one that was loaded before, if it has the same."""
-        terms, counts, sizes, scales = (tensors[f"train.{name}"] for name in ("terms", "counts", "sizes", "scales"))
-        idf, values, ends = tensors["idf"], np.empty(len(terms), dtype=np.float32), np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        terms, counts, sizes, scales = (
+            tensors[f"train.{name}"] for name in ("terms", "counts", "sizes", "scales")
+        )
+        idf, values, ends = (
+            tensors["idf"],
+            np.empty(len(terms), dtype=np.float32),
+            np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]),
+        )
         repeated, done = tensors["train.repeated"], 0
-        logs = 1 + np.log(np.arange(1, 1 + min(MOST_COUNTED, counts.max(initial=1)), dtype=np.float64))
+        logs = 1 + np.log(
+            np.arange(1, 1 + min(MOST_COUNTED, counts.max(initial=1)), dtype=np.float64)
+        )
         for inside, spread in _spread(scales, sizes):
-            bits = np.unpackbits(repeated[inside.start // 8 : -(-inside.stop // 8)])[inside.start % 8 :][: len(spread)]
+            bits = np.unpackbits(repeated[inside.start // 8 : -(-inside.stop // 8)])[
+                inside.start % 8 :
+            ][: len(spread)]
             weights, often = idf[terms[inside]], np.flatnonzero(bits.view(np.bool_))
             weights[often] *= logs[counts[done : done + len(often)] - 1]
             done += len(often)
             weights *= spread
-            np.multiply(weights, _share(sizes), out=values[inside])  # after the other product, as `join_views` has it
+            np.multiply(
+                weights, _share(sizes), out=values[inside]
+            )  # after the other product, as `join_views` has it
         if (done, ends[-1]) != (len(counts), len(terms)):
             raise ValueError("counts of other terms")
         vectors = csr_array((values, terms, short_ends(ends)), shape=(len(sizes), len(idf)))
-        vectors.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+        vectors.check_format(
+            full_check=True
+        )  # columns beyond the last one would be read outside of the memory
         return _load_once(
-            [*(tensors[name] for name in ("words", "pieces", "idf")), vectors.data, vectors.indices, vectors.indptr],
-            lambda: cls(vectoriser=Vectoriser.load(tensors), vectors=vectors, sizes=sizes, scales=scales),
+            [
+                *(tensors[name] for name in ("words", "pieces", "idf")),
+                vectors.data,
+                vectors.indices,
+                vectors.indptr,
+            ],
+            lambda: cls(
+                vectoriser=Vectoriser.load(tensors), vectors=vectors, sizes=sizes, scales=scales
+            ),
         )
 
 
@@ -229,7 +306,9 @@ def _share(sizes: npt.NDArray[np.integer[Any]]) -> np.float32:
     return np.float32(np.sqrt(1 / sizes.shape[1]))
 
 
-def _spread(scales: Floats32, sizes: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[slice, Floats32]]:
+def _spread(
+    scales: Floats32, sizes: npt.NDArray[np.integer[Any]]
+) -> Iterator[tuple[slice, Floats32]]:
     """The stored terms of some documents after those of others, and what each was multiplied by in its part of the document."""
     last = 0
     for rows in pairwise(cut_blocks(sizes.sum(axis=1), CELLS_WEIGHED)):
@@ -238,16 +317,22 @@ def _spread(scales: Floats32, sizes: npt.NDArray[np.integer[Any]]) -> Iterator[t
         yield slice(first, last), spread
 
 
-def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:
+def _count_terms(
+    columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array
+) -> list[csr_array]:
     """How often words that have one of so many columns, and n-grams, if there are any, are in documents, by counts of all words."""
-    return [choose_columns(counts, columns, words), *([] if pieces is None else [count_pieces(counts, pieces)])]
+    return [
+        choose_columns(counts, columns, words),
+        *([] if pieces is None else [count_pieces(counts, pieces)]),
+    ]
 
 
 def _load_once(arrays: Sequence[npt.NDArray[Any]], make: Callable[[], Loaded]) -> Loaded:
     """What is made of some arrays: the one that was made of the same before, while somebody has it."""
     for loaded, others in list(_LOADED.items()):
         if len(arrays) == len(others) and all(
-            one is other or np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)
+            one is other or np.array_equal(one, other)
+            for one, other in zip(arrays, others, strict=True)
         ):
             return cast(Loaded, loaded)
     made = make()
@@ -267,7 +352,9 @@ def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> cs
         products: what terms that these words have add, csr [k, T].
     """
     shares = products.data / _look_up(count_pieces(counts, terms), products)
-    added = csr_array(csr_array((shares, products.indices, products.indptr), shape=products.shape) @ terms.T)
+    added = csr_array(
+        csr_array((shares, products.indices, products.indptr), shape=products.shape) @ terms.T
+    )
     added.data *= _look_up(counts, added)
     return added
 
@@ -275,7 +362,9 @@ def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> cs
 def _look_up(matrix: csr_array, where: csr_array) -> npt.NDArray[np.float64]:
     """What a matrix whose columns ascend has where another one, with as many rows or a single row for all, stores something."""
     rows = np.repeat(np.arange(where.shape[0]) % matrix.shape[0], np.diff(where.indptr))
-    found: npt.NDArray[np.float64] = np.append(matrix.data, 0.0)[find_pairs(matrix, rows, where.indices.astype(np.int64))]
+    found: npt.NDArray[np.float64] = np.append(matrix.data, 0.0)[
+        find_pairs(matrix, rows, where.indices.astype(np.int64))
+    ]
     return found
 
 
@@ -289,5 +378,11 @@ def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:
     reasons = []
     for first, last in zip(added.indptr[:-1], added.indptr[1:], strict=True):
         largest = first + np.argsort(-added.data[first:last], kind="stable")[:WORDS_GIVEN]
-        reasons.append(Reason(words=tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)))
+        reasons.append(
+            Reason(
+                words=tuple(
+                    words[added.indices[place]] for place in largest if added.data[place] > 0
+                )
+            )
+        )
     return reasons

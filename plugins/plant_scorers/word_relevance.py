@@ -43,9 +43,13 @@ LABELS_COMPARED = 1_000  # by all words, of those that share rare words with a d
 Integers = npt.NDArray[np.int64]
 
 
-def positive_information(both: Integers, word: Integers, label: Integers, documents: int) -> npt.NDArray[np.float64]:
+def positive_information(
+    both: Integers, word: Integers, label: Integers, documents: int
+) -> npt.NDArray[np.float64]:
     """Mutual information of words that are more frequent with the label than without it; 0 for the others."""
-    gain = mutual_information(Counts(n_docs=documents, docs_with_word=word, docs_with_label=label, docs_with_both=both))
+    gain = mutual_information(
+        Counts(n_docs=documents, docs_with_word=word, docs_with_label=label, docs_with_both=both)
+    )
     return np.where(both * documents > word * label, gain, 0.0)
 
 
@@ -66,12 +70,22 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
         def advance(labels: int) -> None:
             task.advance(labels / (1 + leaves_out))  # all labels are looked at once, or twice
 
-        relevance = measure_relevance(counts, given.gold, positive_information, options.terms, advance)
+        relevance = measure_relevance(
+            counts, given.gold, positive_information, options.terms, advance
+        )
         if leaves_out:
             left_out = leave_out_words(
-                counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=advance
+                counts,
+                given.gold,
+                positive_information,
+                given.rows,
+                min_df=options.min_df,
+                weights=weights,
+                advance=advance,
             ).matrix
-    return FittedScorer(scorer=WordScorer.make(words, idf, relevance, options.exact), left_out=[left_out])
+    return FittedScorer(
+        scorer=WordScorer.make(words, idf, relevance, options.exact), left_out=[left_out]
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,27 +94,45 @@ class WordScorer:
 
     words: Sequence[str]  # the vocabulary [V]
     idf: npt.NDArray[np.float32]  # inverse document frequency of each word [V]
-    relevance: csr_array | csc_array  # of words for labels [L, V]; rows of length 1, less what was pruned; csc where all are compared
+    relevance: (
+        csr_array | csc_array
+    )  # of words for labels [L, V]; rows of length 1, less what was pruned; csc where all are compared
     exact: int  # labels up to which all are compared
 
     @classmethod
-    def make(cls, words: Sequence[str], idf: npt.NDArray[np.float32], relevance: csr_array, exact: int) -> WordScorer:
+    def make(
+        cls, words: Sequence[str], idf: npt.NDArray[np.float32], relevance: csr_array, exact: int
+    ) -> WordScorer:
         """From relevance, csr, which is kept by word alone where all labels are compared: it is the largest part of a model."""
-        return cls(words=words, idf=idf, relevance=relevance.tocsc() if relevance.shape[0] <= exact else relevance, exact=exact)
+        return cls(
+            words=words,
+            idf=idf,
+            relevance=relevance.tocsc() if relevance.shape[0] <= exact else relevance,
+            exact=exact,
+        )
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {word: place for place, word in enumerate(self.words)}
 
     def _transform(self, documents: Documents) -> csr_array:
-        return documents.remember(("plant_scorers.words", self), lambda: make_vectors(count_known(documents, self._places), self.idf))
+        return documents.remember(
+            ("plant_scorers.words", self),
+            lambda: make_vectors(count_known(documents, self._places), self.idf),
+        )
 
     def score(self, documents: Documents) -> list[csr_array]:
         """One view."""
         vectors, labels = self._transform(documents), self.relevance.shape[0]
         if labels <= self.exact:
             return [multiply_best(vectors, csr_array(self.relevance.T)).matrix]
-        return [score_blocks(len(documents), labels, lambda block: self._nearest.find(vectors[block], LABELS_LISTED)).matrix]
+        return [
+            score_blocks(
+                len(documents),
+                labels,
+                lambda block: self._nearest.find(vectors[block], LABELS_LISTED),
+            ).matrix
+        ]
 
     @cached_property
     def _nearest(self) -> NearestDocuments:
@@ -113,14 +145,21 @@ class WordScorer:
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """Relevance times value of each word."""
-        places, products = find_words(document, self._places), self.relevance[list(labels)].multiply(self._transform(document))
+        places, products = (
+            find_words(document, self._places),
+            self.relevance[list(labels)].multiply(self._transform(document)),
+        )
         columns, known = np.full(len(self.words), -1), np.flatnonzero(places >= 0)
         columns[places[known]] = known
         return [choose_columns(csr_array(products), columns, len(places))]
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        return {"words": pack_strings(self.words), "idf": self.idf, **pack_matrix("relevance", csr_array(self.relevance))}
+        return {
+            "words": pack_strings(self.words),
+            "idf": self.idf,
+            **pack_matrix("relevance", csr_array(self.relevance)),
+        }
 
     @classmethod
     def load(cls, options: WordsOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:

@@ -19,11 +19,19 @@ class WordIndexOptions(Options):
         f"{LARGEST_SHORTLIST:,}.",
         ge=1,
     )
-    frequent: int | None = option(None, "The most frequent labels, proposed for every document. Default: a third of `size`.", ge=0)
+    frequent: int | None = option(
+        None,
+        "The most frequent labels, proposed for every document. Default: a third of `size`.",
+        ge=0,
+    )
 
     def share_out(self, labels: int) -> tuple[int, int]:
         """Labels proposed for a document by its words, and frequent ones, at most, of so many labels."""
-        size = min(max(SMALLEST_SHORTLIST, labels // LABELS_PER_LISTED), LARGEST_SHORTLIST) if self.size is None else self.size
+        size = (
+            min(max(SMALLEST_SHORTLIST, labels // LABELS_PER_LISTED), LARGEST_SHORTLIST)
+            if self.size is None
+            else self.size
+        )
         return size, size // 3 if self.frequent is None else self.frequent
 
     def most(self, labels: int) -> int:

@@ -23,7 +23,9 @@ class WordIndex:
         self.size, frequent = options.share_out(len(given.train_counts))
         self.frequent = np.argsort(-given.train_counts, kind="stable")[:frequent]
         idf = inverse_frequency(given.documents, given.docs_with_word)
-        self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(np.float32)
+        self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(
+            np.float32
+        )
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
         """Labels of each document, rising."""

@@ -22,14 +22,20 @@ def jaccard(counts: Counts, options: NoOptions) -> Floats:
     """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both tell; 0 where nothing is told."""
     gain = measure_information(counts)
     _, word, label = _floats(counts)
-    return divide_by_joint_entropy(gain, entropy(word / counts.n_docs), entropy(label / counts.n_docs))
+    return divide_by_joint_entropy(
+        gain, entropy(word / counts.n_docs), entropy(label / counts.n_docs)
+    )
 
 
 def pointwise(counts: Counts, options: NoOptions) -> Floats:
     """Pointwise mutual information ln(N n_lw / (n_l n_w)) in nats; −∞ where word and label never meet."""
     both, word, label = _floats(counts)
     with np.errstate(divide="ignore"):
-        return np.where(both > 0, np.log(np.maximum(both, 1.0) * counts.n_docs / np.maximum(word * label, 1.0)), -np.inf)
+        return np.where(
+            both > 0,
+            np.log(np.maximum(both, 1.0) * counts.n_docs / np.maximum(word * label, 1.0)),
+            -np.inf,
+        )
 
 
 def normalised_pointwise(counts: Counts, options: NoOptions) -> Floats:
@@ -39,7 +45,9 @@ def normalised_pointwise(counts: Counts, options: NoOptions) -> Floats:
     """
     both, _, _ = _floats(counts)
     surprise = -np.log(np.maximum(both, 1.0) / counts.n_docs)
-    shares = np.divide(pointwise(counts, options), surprise, out=np.zeros(surprise.shape), where=surprise > 0)
+    shares = np.divide(
+        pointwise(counts, options), surprise, out=np.zeros(surprise.shape), where=surprise > 0
+    )
     return np.where(both > 0, shares, -1.0)
 
 
@@ -48,14 +56,21 @@ def chi_square(counts: Counts, options: NoOptions) -> Floats:
     total = counts.n_docs
     both, word, label = _floats(counts)
     margins = label * word * (total - label) * (total - word)
-    return np.divide(total * (both * total - label * word) ** 2, margins, out=np.zeros(margins.shape), where=margins > 0)
+    return np.divide(
+        total * (both * total - label * word) ** 2,
+        margins,
+        out=np.zeros(margins.shape),
+        where=margins > 0,
+    )
 
 
 def term_frequency(counts: Counts, options: NoOptions) -> Floats:
     """Σ over the label's documents of occurrences of the word / Σ of all their words, in [0, 1]."""
     if counts.occurrences is None or counts.words_with_label is None:
         raise ValueError("term frequency needs Counts.occurrences and Counts.words_with_label")
-    occurrences, words = np.broadcast_arrays(counts.occurrences.astype(np.float64), counts.words_with_label.astype(np.float64))
+    occurrences, words = np.broadcast_arrays(
+        counts.occurrences.astype(np.float64), counts.words_with_label.astype(np.float64)
+    )
     shares: Floats = np.divide(occurrences, words, out=np.zeros(words.shape), where=words > 0)
     return shares
 

@@ -4,18 +4,32 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import UsageError, damaged_file, exclusive_options, first_line, missing_column, near_names, refuse_repeated
+from plant_cli.api import (
+    UsageError,
+    damaged_file,
+    exclusive_options,
+    first_line,
+    missing_column,
+    near_names,
+    refuse_repeated,
+)
 from plant_cli.api.errors import naming_command
 
 
 def test_near_names_are_found_whatever_their_case() -> None:
     assert near_names("case_id", ["CASE_ID", "text"]) == "did you mean 'CASE_ID'?"
     assert near_names("FOO", ["bar", "Foo", "foo"]) == "did you mean 'Foo' or 'foo'?"
-    assert near_names("colum", ["A", "a", "Column", "column", "COLUMN", "columns"]) == "did you mean 'COLUMN' or 'Column' or 'column'?"
+    assert (
+        near_names("colum", ["A", "a", "Column", "column", "COLUMN", "columns"])
+        == "did you mean 'COLUMN' or 'Column' or 'column'?"
+    )
 
 
 def test_without_a_near_name_the_first_few_are_shown() -> None:
-    assert near_names("x", [f"name {i:02}" for i in range(13)]) == f"one of {', '.join(f'name {i:02}' for i in range(12))}, …"
+    assert (
+        near_names("x", [f"name {i:02}" for i in range(13)])
+        == f"one of {', '.join(f'name {i:02}' for i in range(12))}, …"
+    )
     assert near_names("x", []) == "none are known"
 
 
@@ -32,11 +46,31 @@ def test_what_recurs_has_four_parts() -> None:
         exclusive_options("--one", "--other"),
         exclusive_options("--one", "--other", why="both choose", todo="leave --one out"),
     ]
-    assert [(error.exit_code, error.what, error.where, error.expected, error.todo) for error in errors] == [
-        (4, "the list is damaged: it lacks a key", "a.json", "the file as it was written", "run it again"),
-        (4, "there is no column 'txt'", "a.csv", "did you mean 'text'?", "name it with --text-column"),
+    assert [
+        (error.exit_code, error.what, error.where, error.expected, error.todo) for error in errors
+    ] == [
+        (
+            4,
+            "the list is damaged: it lacks a key",
+            "a.json",
+            "the file as it was written",
+            "run it again",
+        ),
+        (
+            4,
+            "there is no column 'txt'",
+            "a.csv",
+            "did you mean 'text'?",
+            "name it with --text-column",
+        ),
         (2, "--one and --other exclude each other", "", "one of the two", "leave one of them out"),
-        (2, "--one and --other exclude each other: both choose", "", "one of the two", "leave --one out"),
+        (
+            2,
+            "--one and --other exclude each other: both choose",
+            "",
+            "one of the two",
+            "leave --one out",
+        ),
     ]
 
 

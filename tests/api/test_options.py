@@ -11,7 +11,13 @@ import pytest
 from pydantic import PositiveInt, ValidationError
 
 from plant_cli.api import Choice, MachineSection, Options, choice, option
-from plant_cli.api.options import LARGEST_INTEGER, consent_options, former_names, option_rows, type_text
+from plant_cli.api.options import (
+    LARGEST_INTEGER,
+    consent_options,
+    former_names,
+    option_rows,
+    type_text,
+)
 
 
 class DigOptions(Options):
@@ -42,18 +48,29 @@ def test_former_names_lead_to_the_present_ones() -> None:
         ({"map": "gone.txt"}, {"map": "gone.txt"}),
         ({"map": "roses/../roses/bed.txt"}, {"map": "DIR/roses/bed.txt"}),
         ({"map": "roses"}, {"map": "DIR/roses"}),
-        ({"bed": "roses", "beds": ["roses"]}, {"bed": "roses", "beds": ["roses"]}),  # a name that may be a folder stays a name
+        (
+            {"bed": "roses", "beds": ["roses"]},
+            {"bed": "roses", "beds": ["roses"]},
+        ),  # a name that may be a folder stays a name
         ({"bed": "roses/bed.txt"}, {"bed": "DIR/roses/bed.txt"}),
-        ({"beds": ["./roses", "roses/bed.txt", "gone.csv"]}, {"beds": ["DIR/roses", "DIR/roses/bed.txt", "gone.csv"]}),
+        (
+            {"beds": ["./roses", "roses/bed.txt", "gone.csv"]},
+            {"beds": ["DIR/roses", "DIR/roses/bed.txt", "gone.csv"]},
+        ),
         ({}, {"bed": None, "map": None}),
     ],
 )
-def test_existing_paths_become_absolute(given: Any, located: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_paths_become_absolute(
+    given: Any, located: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "roses").mkdir()
     (tmp_path / "roses" / "bed.txt").touch()
     found = DigOptions(**given).located()
-    assert json.loads(json.dumps(found.model_dump(include=set(located))).replace(str(tmp_path), "DIR")) == located
+    assert (
+        json.loads(json.dumps(found.model_dump(include=set(located))).replace(str(tmp_path), "DIR"))
+        == located
+    )
     assert found.located() == found
 
 
@@ -61,7 +78,10 @@ def test_a_choice_is_a_name_or_a_mapping() -> None:
     assert Choice.model_validate("thorn") == Choice(name="thorn")
     chosen = Choice.model_validate({"name": "thorn", "sharpness": 2})
     assert chosen == Choice(name="thorn", options={"sharpness": 2})
-    assert [Choice(name="thorn").to_recipe(), chosen.to_recipe()] == ["thorn", {"name": "thorn", "sharpness": 2}]
+    assert [Choice(name="thorn").to_recipe(), chosen.to_recipe()] == [
+        "thorn",
+        {"name": "thorn", "sharpness": 2},
+    ]
     assert DigOptions().loss == Choice(name="thorn")
 
 
@@ -75,9 +95,13 @@ class Numbers(Options):
     strange: bool = option(False, "Strange code.", consent=True)
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, "inf", "-Infinity", "nan", "1e400"])
+@pytest.mark.parametrize(
+    "value", [math.inf, -math.inf, math.nan, "inf", "-Infinity", "nan", "1e400"]
+)
 @pytest.mark.parametrize("field", ["rate", "many", "maybe"])
-def test_infinite_numbers_and_what_is_not_a_number_are_refused_by_every_option(field: str, value: object) -> None:
+def test_infinite_numbers_and_what_is_not_a_number_are_refused_by_every_option(
+    field: str, value: object
+) -> None:
     with pytest.raises(ValidationError, match="finite number") as caught:
         Numbers.model_validate({field: [value] if field == "many" else value})
     assert caught.value.errors()[0]["loc"][0] == field
@@ -99,9 +123,13 @@ def test_options_that_need_consent_are_found() -> None:
     assert consent_options(Numbers) == ["strange"]
 
 
-@pytest.mark.parametrize("name", ["cuda:x", "cpu:-1", "cpu:", "cpu: 0", "mps:abc", "gpu", "tpu", ""])
+@pytest.mark.parametrize(
+    "name", ["cuda:x", "cpu:-1", "cpu:", "cpu: 0", "mps:abc", "gpu", "tpu", ""]
+)
 def test_a_mistyped_device_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="auto, cpu, mps, cuda, or a numbered device such as cuda:1"):
+    with pytest.raises(
+        ValidationError, match="auto, cpu, mps, cuda, or a numbered device such as cuda:1"
+    ):
         MachineSection(device=name)
 
 
@@ -115,7 +143,11 @@ class Everything(Options):
 
 def test_rows_say_type_default_and_limits() -> None:
     rows = {row.name: row for row in option_rows(Everything)}
-    assert (rows["needed"].required, rows["needed"].rules, rows["needed"].help) == (True, ">= 1 and <= 9", "Needed.")
+    assert (rows["needed"].required, rows["needed"].rules, rows["needed"].help) == (
+        True,
+        ">= 1 and <= 9",
+        "Needed.",
+    )
     assert [rows[name].default for name in rows] == ["", "yes", "a, b", "lambda", ""]
     assert rows["nothing"].rules == "matches ^a+$"
 

@@ -14,7 +14,11 @@ from plant_cli.api.functions import Promise, describe_value
 from plant_cli.registry import installed
 from plant_cli.training.materials import CheckedLoss
 
-SCORES, MASK, LABELS = torch.zeros(2, 3, requires_grad=True), torch.ones(2, 5, dtype=torch.bool), torch.arange(3)
+SCORES, MASK, LABELS = (
+    torch.zeros(2, 3, requires_grad=True),
+    torch.ones(2, 5, dtype=torch.bool),
+    torch.arange(3),
+)
 ANYTHING_ELSE: tuple[Any, ...] = (
     None,
     5,
@@ -30,7 +34,9 @@ ANYTHING_ELSE: tuple[Any, ...] = (
     SimpleNamespace(),
 )
 ROW = np.zeros(4, dtype=np.int32)
-CASES: list[tuple[Promise, Any, tuple[Any, ...], tuple[Any, ...]]] = [  # promise, right answer, arguments, further wrong answers
+CASES: list[
+    tuple[Promise, Any, tuple[Any, ...], tuple[Any, ...]]
+] = [  # promise, right answer, arguments, further wrong answers
     (
         promises.TOKEN_BATCH,
         TokenBatch(ids=[ROW], spans=[ROW], dropped=[0]),
@@ -41,21 +47,55 @@ CASES: list[tuple[Promise, Any, tuple[Any, ...], tuple[Any, ...]]] = [  # promis
         promises.HIDDEN_STATES,
         (torch.zeros(2, 5, 8), MASK),
         (2, 8),
-        (torch.zeros(2, 5, 8), (torch.zeros(2, 5, 7), MASK), (torch.zeros(2, 4, 8), MASK), (torch.zeros(2, 5, 8), MASK.float())),
+        (
+            torch.zeros(2, 5, 8),
+            (torch.zeros(2, 5, 7), MASK),
+            (torch.zeros(2, 4, 8), MASK),
+            (torch.zeros(2, 5, 8), MASK.float()),
+        ),
     ),
-    (promises.LOGITS, torch.zeros(2, 3), (2, 3), (torch.zeros(3, 2), torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, 1))),
-    (promises.TOKEN_WEIGHTS, torch.zeros(2, 3, 5), (MASK, LABELS), (torch.zeros(2, 5, 3), torch.zeros(2, 3, 5, dtype=torch.bool))),
-    (promises.LOSS_VALUE, SCORES.sum(), (SCORES,), (torch.zeros(1), torch.tensor(1), SCORES.sum().detach(), SCORES)),
-    (promises.CHOSEN_PAIRS, torch.ones(2, 3, dtype=torch.bool), (SCORES,), (torch.ones(2, 3), torch.ones(3, 2, dtype=torch.bool))),
-    (promises.PROPOSALS, [np.array([1, 0]), np.zeros(0)], (), ([[1, 0]], [np.zeros(2)], [np.zeros((1, 1), dtype=int)], (x for x in ()))),
+    (
+        promises.LOGITS,
+        torch.zeros(2, 3),
+        (2, 3),
+        (torch.zeros(3, 2), torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, 1)),
+    ),
+    (
+        promises.TOKEN_WEIGHTS,
+        torch.zeros(2, 3, 5),
+        (MASK, LABELS),
+        (torch.zeros(2, 5, 3), torch.zeros(2, 3, 5, dtype=torch.bool)),
+    ),
+    (
+        promises.LOSS_VALUE,
+        SCORES.sum(),
+        (SCORES,),
+        (torch.zeros(1), torch.tensor(1), SCORES.sum().detach(), SCORES),
+    ),
+    (
+        promises.CHOSEN_PAIRS,
+        torch.ones(2, 3, dtype=torch.bool),
+        (SCORES,),
+        (torch.ones(2, 3), torch.ones(3, 2, dtype=torch.bool)),
+    ),
+    (
+        promises.PROPOSALS,
+        [np.array([1, 0]), np.zeros(0)],
+        (),
+        ([[1, 0]], [np.zeros(2)], [np.zeros((1, 1), dtype=int)], (x for x in ())),
+    ),
     (promises.REDUCED, "word", (), (b"word",)),
 ]
 
 
 @pytest.mark.parametrize(("promise", "right", "given", "wrong"), CASES, ids=range(len(CASES)))
-def test_what_is_promised_is_told_from_all_else(promise: Promise, right: Any, given: tuple[Any, ...], wrong: tuple[Any, ...]) -> None:
+def test_what_is_promised_is_told_from_all_else(
+    promise: Promise, right: Any, given: tuple[Any, ...], wrong: tuple[Any, ...]
+) -> None:
     promise.require(right, *given, who="thing 'x'", what="do")
-    right_ones = {promises.PROPOSALS: ("[]", "()"), promises.REDUCED: ("'text'",)}.get(promise, ())  # of those below
+    right_ones = {promises.PROPOSALS: ("[]", "()"), promises.REDUCED: ("'text'",)}.get(
+        promise, ()
+    )  # of those below
     for other in (*(one for one in ANYTHING_ELSE if repr(one) not in right_ones), *wrong):
         with pytest.raises(PluginError, match=r"the thing 'x' gave .* for `do`"):
             promise.require(other, *given, who="thing 'x'", what="do")
@@ -91,5 +131,9 @@ def test_a_loss_that_writes_into_its_tensors_is_named(changed: int) -> None:
         given[changed].detach().zero_()
         return given[0].sum()
 
-    with pytest.raises(PluginError, match="the loss 'greedy' changes the tensors that it is given for `loss`"):
-        CheckedLoss("greedy", write)(torch.ones(2, 3, requires_grad=True), torch.ones(2, 3), torch.ones(2, 3))
+    with pytest.raises(
+        PluginError, match="the loss 'greedy' changes the tensors that it is given for `loss`"
+    ):
+        CheckedLoss("greedy", write)(
+            torch.ones(2, 3, requires_grad=True), torch.ones(2, 3), torch.ones(2, 3)
+        )

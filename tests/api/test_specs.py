@@ -11,7 +11,17 @@ from typing import Any
 import pluggy
 import pytest
 
-from plant_cli.api import BackboneSpec, LossSpec, PluginError, PluginRecord, Result, ShortlistSpec, Spec, StageSpec, hookimpl
+from plant_cli.api import (
+    BackboneSpec,
+    LossSpec,
+    PluginError,
+    PluginRecord,
+    Result,
+    ShortlistSpec,
+    Spec,
+    StageSpec,
+    hookimpl,
+)
 from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.specs import KINDS, TABLE, kind_of
 from plant_cli.testing.checklist import checks_of
@@ -34,7 +44,12 @@ def test_a_plugin_with_an_error_is_broken() -> None:
 
 
 def test_names_hooks_and_classes_are_unique() -> None:
-    for values in ([k.name for k in TABLE], [k.plural for k in TABLE], [k.spec for k in TABLE], [k.hook for k in TABLE]):
+    for values in (
+        [k.name for k in TABLE],
+        [k.plural for k in TABLE],
+        [k.spec for k in TABLE],
+        [k.hook for k in TABLE],
+    ):
         assert len(set(values)) == len(TABLE)
 
 
@@ -60,11 +75,15 @@ def test_pluggy_calls_each_hook_of_a_plugin() -> None:
     manager.add_hookspecs(HOOK_SPECS)
     for name, kind in HOOKS.items():
         module = ModuleType(f"plugin_{kind.name}")
-        vars(module)[name] = hookimpl(lambda found=kind.name: [Spec(name=found, summary="A.")], specname=name)
+        vars(module)[name] = hookimpl(
+            lambda found=kind.name: [Spec(name=found, summary="A.")], specname=name
+        )
         manager.register(module)
     manager.check_pending()
     for name, kind in HOOKS.items():
-        assert [[spec.name for spec in found] for found in getattr(manager.hook, name)()] == [[kind.name]]
+        assert [[spec.name for spec in found] for found in getattr(manager.hook, name)()] == [
+            [kind.name]
+        ]
 
 
 def test_a_hook_by_itself_registers_nothing() -> None:
@@ -76,7 +95,8 @@ def test_a_hook_by_itself_registers_nothing() -> None:
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StageSpec:
     """A stage whose function is in a module that is not imported yet."""
     (tmp_path / "late_spade.py").write_text(
-        "from plant_cli.api import Result\ndef dig(context, options):\n    return Result(data=(context, options))\n", "utf-8"
+        "from plant_cli.api import Result\ndef dig(context, options):\n    return Result(data=(context, options))\n",
+        "utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "late_spade", raising=False)
@@ -99,7 +119,10 @@ def test_a_callable_is_kept_as_it_is(spec: StageSpec) -> None:
     assert replace(spec, summary="Again.").run == spec.run
 
 
-@pytest.mark.parametrize(("name", "said"), [("late_spade:bury", "no attribute 'bury'"), ("late_rake:dig", "No module named 'late_rake'")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("late_spade:bury", "no attribute 'bury'"), ("late_rake:dig", "No module named 'late_rake'")],
+)
 def test_what_cannot_be_imported_is_named(spec: StageSpec, name: str, said: str) -> None:
     context: Any = None
     with pytest.raises(PluginError, match=said) as caught:

@@ -39,11 +39,20 @@ def test_documents_that_are_taken_keep_what_is_known_of_them() -> None:
         gold=csr_array(np.eye(3, dtype=np.int64)),
         unseen=csr_array(np.array([[0], [1], [0]])),
         unseen_labels=["new"],
-        evidence=Evidence(rows=np.array([0, 0, 2]), labels=["p", "q", "r"], spans=np.array([[0, 1], [1, 2], [2, 3]])),
+        evidence=Evidence(
+            rows=np.array([0, 0, 2]),
+            labels=["p", "q", "r"],
+            spans=np.array([[0, 1], [1, 2], [2, 3]]),
+        ),
         excluded=Excluded(rows=np.array([1, 2]), labels=["s", "t"]),
     )
     taken = split.take(np.array([2, 0]))
-    assert (taken.name, taken.doc_ids, taken.texts, taken.unseen_labels) == ("test", ["c", "a"], ["z", "x"], ["new"])
+    assert (taken.name, taken.doc_ids, taken.texts, taken.unseen_labels) == (
+        "test",
+        ["c", "a"],
+        ["z", "x"],
+        ["new"],
+    )
     assert taken.gold.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
     assert taken.unseen.toarray().tolist() == [[0], [0]]
     assert taken.evidence is not None
@@ -52,11 +61,19 @@ def test_documents_that_are_taken_keep_what_is_known_of_them() -> None:
     assert taken.evidence.spans.tolist() == [[2, 3], [0, 1], [1, 2]]
     assert (taken.excluded.rows.tolist(), taken.excluded.labels) == ([0], ["t"])
     none = split.take(np.array([], dtype=np.int64))
-    assert (len(none), none.gold.shape, none.excluded and none.excluded.rows.dtype) == (0, (0, 3), np.int64)
+    assert (len(none), none.gold.shape, none.excluded and none.excluded.rows.dtype) == (
+        0,
+        (0, 3),
+        np.int64,
+    )
 
 
 def test_chosen_documents_keep_their_tokens() -> None:
-    ids = [np.array([1, 2], dtype=np.int32), np.array([3], dtype=np.int32), np.array([], dtype=np.int32)]
+    ids = [
+        np.array([1, 2], dtype=np.int32),
+        np.array([3], dtype=np.int32),
+        np.array([], dtype=np.int32),
+    ]
     spans = [np.zeros((len(row), 2), dtype=np.int32) for row in ids]
     batch = TokenBatch(ids=ids, spans=spans, dropped=[0, 5, 0])
     chosen = batch.select([1, 0])
@@ -66,7 +83,9 @@ def test_chosen_documents_keep_their_tokens() -> None:
 
 
 def test_a_reading_has_no_words_unless_they_are_given() -> None:
-    reading = Reading.of(torch.zeros(2, 3, 4), torch.tensor([[True, True, False], [True, False, False]]))
+    reading = Reading.of(
+        torch.zeros(2, 3, 4), torch.tensor([[True, True, False], [True, False, False]])
+    )
     assert len(reading) == 2
     assert reading.words.tolist() == [[-1] * 3] * 2
 
@@ -80,7 +99,11 @@ def test_documents_and_tokens_of_a_reading_are_chosen_together() -> None:
     assert part.mask.shape == (1, 2)
 
 
-DOCUMENTS = Documents(vocabulary=("a", "b", "c"), numbers=np.array([0, 1, 0, 2], dtype=np.int32), ends=np.array([0, 3, 3, 4]))
+DOCUMENTS = Documents(
+    vocabulary=("a", "b", "c"),
+    numbers=np.array([0, 1, 0, 2], dtype=np.int32),
+    ends=np.array([0, 3, 3, 4]),
+)
 
 
 def test_counts() -> None:

@@ -49,12 +49,24 @@ def train_and_ask(corpus: Corpus, asked: Split, folder: Path) -> tuple[Scored, d
     train = corpus.split("train")
     language = next((code for code in share_languages(train.texts) if code in STEMMERS), "en")
     common = {"language": language, "analyzer": f"snowball({STEMMERS[language]})", "limit": KEPT}
-    projects = (PROJECT.format(backend=name, settings=settings, **common) for name, settings in BACKENDS.items())
+    projects = (
+        PROJECT.format(backend=name, settings=settings, **common)
+        for name, settings in BACKENDS.items()
+    )
     (folder / "projects.cfg").write_text("".join(projects), "utf-8")
-    titles = [_one_line(title or name) for name, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
-    _write(folder / "labels.tsv", (f"<{_address(label)}>\t{title}" for label, title in enumerate(titles)))
+    titles = [
+        _one_line(title or name)
+        for name, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    ]
+    _write(
+        folder / "labels.tsv",
+        (f"<{_address(label)}>\t{title}" for label, title in enumerate(titles)),
+    )
     _write(folder / "train.tsv", _list_documents(train, range(len(train))))
-    _write(folder / "part.tsv", _list_documents(train, range(0, len(train), -(-len(train) // FOR_TITLES))))
+    _write(
+        folder / "part.tsv",
+        _list_documents(train, range(0, len(train), -(-len(train) // FOR_TITLES))),
+    )
     _write(folder / "asked.jsonl", (json.dumps({"text": text}) for text in asked.texts))
     steps = [
         ["load-vocab", "-L", language, "labels", "labels.tsv"],
@@ -85,7 +97,11 @@ def _list_documents(split: Split, rows: Iterable[int]) -> Iterable[str]:
     for row in rows:
         labels = split.gold.indices[split.gold.indptr[row] : split.gold.indptr[row + 1]].tolist()
         if labels:
-            yield _one_line(split.texts[row]) + "\t" + " ".join(f"<{_address(label)}>" for label in labels)
+            yield (
+                _one_line(split.texts[row])
+                + "\t"
+                + " ".join(f"<{_address(label)}>" for label in labels)
+            )
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -97,13 +113,19 @@ def _run(folder: Path, step: Sequence[str]) -> tuple[float, float]:
     """Processor seconds and peak memory (GB) of a command."""
     environment = {**os.environ, "ANNIF_PROJECTS": "projects.cfg"}
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen([COMMAND, *step], cwd=folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [COMMAND, *step], cwd=folder, env=environment, stdout=log, stderr=log
+        )
         _, status, used = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"annif {' '.join(step)} failed:\n{(folder / 'log').read_text('utf-8', 'replace')[-2000:]}")
+        raise SystemExit(
+            f"annif {' '.join(step)} failed:\n{(folder / 'log').read_text('utf-8', 'replace')[-2000:]}"
+        )
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
 
 
 def _read_lists(path: Path) -> Scored:
     results = (json.loads(line)["results"] for line in path.read_text("utf-8").splitlines())
-    return [[(int(one["uri"].rsplit("/", 1)[1]), float(one["score"])) for one in row] for row in results]
+    return [
+        [(int(one["uri"].rsplit("/", 1)[1]), float(one["score"])) for one in row] for row in results
+    ]

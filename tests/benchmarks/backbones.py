@@ -35,7 +35,16 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, SilentReporter, Split, TokenBatch
+from plant_cli.api import (
+    DecoderShape,
+    MachineSection,
+    ModelSection,
+    PlantError,
+    Reading,
+    SilentReporter,
+    Split,
+    TokenBatch,
+)
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
@@ -53,7 +62,13 @@ from plant_cli.training.planting import Planter, Planting
 from plant_cli.training.stage2 import FineTuning
 from plant_cli.training.throughput import count_operations, matrix_rate, time_fastest
 from tests.benchmarks.contenders import Figures
-from tests.benchmarks.random_models import START, TARGETS, RandomBackbone, configuration, random_network
+from tests.benchmarks.random_models import (
+    START,
+    TARGETS,
+    RandomBackbone,
+    configuration,
+    random_network,
+)
 from tests.benchmarks.training import POSITIVES, PlmCa
 
 SCORED_BATCHES = 8  # so that the next one can be read while a batch is scored
@@ -96,15 +111,30 @@ class Case:
     def repeat_documents(self, times: int) -> Case:
         """The same documents many times, for a contender that reads their tokens alone."""
         tokens = self.tokens
-        return replace(self, tokens=TokenBatch(ids=[*tokens.ids] * times, spans=[*tokens.spans] * times, dropped=[*tokens.dropped] * times))
+        return replace(
+            self,
+            tokens=TokenBatch(
+                ids=[*tokens.ids] * times,
+                spans=[*tokens.spans] * times,
+                dropped=[*tokens.dropped] * times,
+            ),
+        )
 
     def decoder(self) -> LabelAttention:
         shape = DecoderShape(hidden=self.config.hidden_size, labels=self.labels)
-        return LabelAttention(LabelAttentionOptions(heads=8, pool=min(128, shape.hidden)), shape).to(self.hardware.device)
+        return LabelAttention(
+            LabelAttentionOptions(heads=8, pool=min(128, shape.hidden)), shape
+        ).to(self.hardware.device)
 
     def network(self, decoder: LabelAttention) -> Network:
-        backbone = RandomBackbone(self.family, self.config, self.options, self.hardware.device, self.positions)
-        index = LabelTable(ids=[f"{i:07d}" for i in range(self.labels)], titles=[None] * self.labels, train_counts=[1] * self.labels)
+        backbone = RandomBackbone(
+            self.family, self.config, self.options, self.hardware.device, self.positions
+        )
+        index = LabelTable(
+            ids=[f"{i:07d}" for i in range(self.labels)],
+            titles=[None] * self.labels,
+            train_counts=[1] * self.labels,
+        )
         return Network(backbone, decoder, ModelSection(backbone=self.family), index)
 
 
@@ -131,7 +161,15 @@ def draw_case(family: str, positions: int, options: argparse.Namespace, hardware
         gold=csr_array(gold),
         unseen=csr_array((len(sizes), 0), dtype=np.int64),
     )
-    return Case(family=family, config=config, positions=positions, labels=options.labels, hardware=hardware, tokens=tokens, split=split)
+    return Case(
+        family=family,
+        config=config,
+        positions=positions,
+        labels=options.labels,
+        hardware=hardware,
+        tokens=tokens,
+        split=split,
+    )
 
 
 def vocabulary_of(size: int) -> tuple[str, ...]:
@@ -142,9 +180,15 @@ def vocabulary_of(size: int) -> tuple[str, ...]:
 def relevance_of(labels: int) -> RelevanceTable:
     """As many relevant words for each label: neighbours in the vocabulary, from a random place on."""
     draw = np.random.default_rng(1)
-    columns = (draw.integers(WORDS - RELEVANT, size=(labels, 1)) + np.arange(RELEVANT)).astype(np.int32).ravel()
+    columns = (
+        (draw.integers(WORDS - RELEVANT, size=(labels, 1)) + np.arange(RELEVANT))
+        .astype(np.int32)
+        .ravel()
+    )
     relevance = draw.random(len(columns), dtype=np.float32)
-    matrix = csr_array((relevance, columns, RELEVANT * np.arange(labels + 1)), shape=(labels, WORDS))
+    matrix = csr_array(
+        (relevance, columns, RELEVANT * np.arange(labels + 1)), shape=(labels, WORDS)
+    )
     return RelevanceTable(words=vocabulary_of(WORDS), matrix=matrix)
 
 
@@ -159,14 +203,23 @@ def planting(case: Case) -> Step:
     decoder = case.decoder()
     sizes = torch.from_numpy(lengths(case.tokens)).to(case.hardware.device)
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
-    kept = Reading.of(torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask)
+    kept = Reading.of(
+        torch.randn(
+            *mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype
+        ),
+        mask,
+    )
     words = number_words(map(PLAIN.spell, case.split.texts))
-    material: Any = SimpleNamespace(split=case.split, reader=SimpleNamespace(tokens=case.tokens), words=words, analyser=PLAIN)
+    material: Any = SimpleNamespace(
+        split=case.split, reader=SimpleNamespace(tokens=case.tokens), words=words, analyser=PLAIN
+    )
     planter = Planter(relevance_of(case.labels), material, contrast=64, labels_per_document=64)
     network: Any = SimpleNamespace(decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)
     step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)
-    return training(list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0])
+    return training(
+        list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0]
+    )
 
 
 def scoring(case: Case) -> Step:
@@ -174,11 +227,17 @@ def scoring(case: Case) -> Step:
     network.freeze_backbone()
     folder = TemporaryDirectory()
     draw = np.random.default_rng(2)
-    kept = draw.standard_normal((int(lengths(case.tokens).sum()), case.config.hidden_size), dtype=np.float32)
+    kept = draw.standard_normal(
+        (int(lengths(case.tokens).sum()), case.config.hidden_size), dtype=np.float32
+    )
     stored = torch.from_numpy(kept).to(case.hardware.dtype)
-    (Path(folder.name) / STATES).write_bytes((stored.view(torch.int16) if stored.dtype == torch.bfloat16 else stored).numpy().tobytes())
+    (Path(folder.name) / STATES).write_bytes(
+        (stored.view(torch.int16) if stored.dtype == torch.bfloat16 else stored).numpy().tobytes()
+    )
     reader = CachedReader(Path(folder.name), LiveReader(network, case.tokens, case.hardware), None)
-    asked = Scoring(name="documents", k=100, batch=len(case.tokens) // SCORED_BATCHES, reporter=SilentReporter())
+    asked = Scoring(
+        name="documents", k=100, batch=len(case.tokens) // SCORED_BATCHES, reporter=SilentReporter()
+    )
 
     def step() -> object:
         assert folder.name
@@ -191,7 +250,10 @@ def ours(case: Case) -> Step:
     network = case.network(case.decoder()).train()
     reader = LiveReader(network, case.tokens, case.hardware)
     step = FineTuning(network, reader, case.split, Focal(FocalOptions()), case.hardware)
-    return training([p for p in network.parameters() if p.requires_grad], lambda: step(case.rows, epoch=0, seed=0)[0])
+    return training(
+        [p for p in network.parameters() if p.requires_grad],
+        lambda: step(case.rows, epoch=0, seed=0)[0],
+    )
 
 
 def reference(case: Case) -> Step:
@@ -203,13 +265,17 @@ def reference(case: Case) -> Step:
     head = PlmCa(case.labels, case.config.hidden_size).to(device)
     ids = [torch.tensor([START, *document.tolist()]) for document in case.tokens.ids]
     padded = nn.utils.rnn.pad_sequence(ids, batch_first=True).to(device)
-    mask = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True).to(device)
+    mask = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True).to(
+        device
+    )
     targets = torch.from_numpy(case.split.gold.toarray()).float().to(device)
 
     def loss() -> Tensor:
         with case.hardware.autocast():
             hidden = model(input_ids=padded, attention_mask=mask, use_cache=False).last_hidden_state
-            return functional.binary_cross_entropy_with_logits(head(hidden, mask.bool()).float(), targets)
+            return functional.binary_cross_entropy_with_logits(
+                head(hidden, mask.bool()).float(), targets
+            )
 
     return training([*head.parameters(), *(p for p in model.parameters() if p.requires_grad)], loss)
 
@@ -227,8 +293,17 @@ def training(parameters: list[nn.Parameter], loss: Callable[[], Tensor]) -> Step
     return step
 
 
-DEFAULT: dict[str, Callable[[Case], Step]] = {"reading": reading, "planting": planting, "ours": ours, "reference": reference}
-CONTENDERS = {**DEFAULT, "started": lambda case: ours(replace(case, graphs=False)), "scoring": scoring}
+DEFAULT: dict[str, Callable[[Case], Step]] = {
+    "reading": reading,
+    "planting": planting,
+    "ours": ours,
+    "reference": reference,
+}
+CONTENDERS = {
+    **DEFAULT,
+    "started": lambda case: ours(replace(case, graphs=False)),
+    "scoring": scoring,
+}
 
 
 def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: float) -> Figures:
@@ -245,7 +320,9 @@ def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: flo
         "seconds": seconds,
         "documents_per_second": len(case.tokens) / seconds,
         "tokens_per_second": float(lengths(case.tokens).sum()) / seconds,
-        "peak_gb": torch.cuda.max_memory_allocated(case.hardware.device) / 1e9 if gpu else peak_memory_gb(),
+        "peak_gb": torch.cuda.max_memory_allocated(case.hardware.device) / 1e9
+        if gpu
+        else peak_memory_gb(),
         "share": operations / seconds / rate,
     }
 
@@ -254,31 +331,56 @@ def count_products(step: Step) -> int:
     """Additions and multiplications of a step's matrix products, 4-bit ones and recomputed ones included."""
     import bitsandbytes  # noqa: F401  (registers its products)
 
-    def quantised(read: Sequence[int], packed: Sequence[int], weight: Sequence[int], *rest: object, **more: object) -> int:
+    def quantised(
+        read: Sequence[int],
+        packed: Sequence[int],
+        weight: Sequence[int],
+        *rest: object,
+        **more: object,
+    ) -> int:
         return 2 * math.prod(read) * weight[0]
 
-    with patch("plant_cli.network.attention.uses_triton", return_value=False):  # a kernel of our own cannot be looked into
+    with patch(
+        "plant_cli.network.attention.uses_triton", return_value=False
+    ):  # a kernel of our own cannot be looked into
         return count_operations(step, {torch.ops.bitsandbytes.gemm_4bit: quantised})
 
 
-def run_cases(options: argparse.Namespace, hardware: Hardware, rate: float) -> Iterator[dict[str, Any]]:
+def run_cases(
+    options: argparse.Namespace, hardware: Hardware, rate: float
+) -> Iterator[dict[str, Any]]:
     """The figures of each case, printed as they come; what does not fit the device's memory is left out."""
     columns = ("family", "T", "", "seconds", "documents/s", "tokens/s", "peak GB", "share of rate")
     print("".join(f"{name:>14}" for name in columns))
     for family, positions in product(options.family, options.positions):
         case = draw_case(family, positions, options, hardware)
-        found: dict[str, Any] = {"family": family, "positions": positions, "machine": describe_device()["device"]}
+        found: dict[str, Any] = {
+            "family": family,
+            "positions": positions,
+            "machine": describe_device()["device"],
+        }
         for name, prepare in ((name, CONTENDERS[name]) for name in options.contenders):
             try:
-                figures = measure(case if name != "scoring" else case.repeat_documents(SCORED_BATCHES), prepare, options.repeats, rate)
+                figures = measure(
+                    case if name != "scoring" else case.repeat_documents(SCORED_BATCHES),
+                    prepare,
+                    options.repeats,
+                    rate,
+                )
             except torch.OutOfMemoryError:
                 print(f"{family:>14}{positions:>14}{name:>14}{'out of memory':>14}")
                 continue
             finally:
                 gc.collect()
                 torch.cuda.empty_cache()
-            print(f"{family:>14}{positions:>14}{name:>14}" + "".join(f"{value:>14.3f}" for value in figures.values()), flush=True)
-            found |= {key if name == "ours" else f"{name}_{key}": value for key, value in figures.items()}
+            print(
+                f"{family:>14}{positions:>14}{name:>14}"
+                + "".join(f"{value:>14.3f}" for value in figures.values()),
+                flush=True,
+            )
+            found |= {
+                key if name == "ours" else f"{name}_{key}": value for key, value in figures.items()
+            }
             if name == "ours":
                 found["bound_seconds"] = figures["share"] * figures["seconds"]
         yield found
@@ -286,8 +388,15 @@ def run_cases(options: argparse.Namespace, hardware: Hardware, rate: float) -> I
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.backbones", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--scale", choices=list(SCALES), default="real", help="published sizes, or small ones for a processor")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.backbones", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--scale",
+        choices=list(SCALES),
+        default="real",
+        help="published sizes, or small ones for a processor",
+    )
     parser.add_argument("--family", choices=list(TARGETS), nargs="+", default=list(TARGETS))
     parser.add_argument("--positions", type=int, nargs="+")
     parser.add_argument("--labels", type=int)
@@ -308,7 +417,10 @@ def main(arguments: list[str] | None = None) -> None:
     cases = list(run_cases(options, hardware, rate))
     if options.json:
         sizes = {name: value for name, value in vars(options).items() if name != "json"}
-        options.json.write_text(json.dumps({"cases": cases, "matrix_tflops": rate / 1e12, "sizes": sizes}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({"cases": cases, "matrix_tflops": rate / 1e12, "sizes": sizes}, indent=2)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

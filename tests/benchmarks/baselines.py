@@ -36,10 +36,26 @@ from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import choose, compute_families, compute_value
 from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.measures import Bounds, measure_bins
-from tests.benchmarks.fusions import FUSIONS, KEPT, Scored, fit_fusion, fuse, list_best, match_titles, squash
+from tests.benchmarks.fusions import (
+    FUSIONS,
+    KEPT,
+    Scored,
+    fit_fusion,
+    fuse,
+    list_best,
+    match_titles,
+    squash,
+)
 
 COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50")
-BINS = (("1", 1, 1), ("2-4", 2, 4), ("1-4", 1, 4), ("5-10", 5, 10), ("11-50", 11, 50), (">50", 51, np.inf))
+BINS = (
+    ("1", 1, 1),
+    ("2-4", 2, 4),
+    ("1-4", 1, 4),
+    ("5-10", 5, 10),
+    ("11-50", 11, 50),
+    (">50", 51, np.inf),
+)
 NEIGHBOURS = 30
 
 
@@ -69,9 +85,16 @@ def vote_of_neighbours(features: Features) -> Scored:
 
 def separate_labels(features: Features) -> Scored:
     """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes but for the seed of its order); signed distances."""
-    scores = OneVsRestClassifier(LinearSVC(random_state=0)).fit(features.train, features.gold).decision_function(features.test)
+    scores = (
+        OneVsRestClassifier(LinearSVC(random_state=0))
+        .fit(features.train, features.gold)
+        .decision_function(features.test)
+    )
     best = np.argsort(-scores, axis=1, kind="stable")[:, :KEPT]
-    return [[(int(label), float(row[label])) for label in chosen] for row, chosen in zip(scores, best, strict=True)]
+    return [
+        [(int(label), float(row[label])) for label in chosen]
+        for row, chosen in zip(scores, best, strict=True)
+    ]
 
 
 def grow_trees(features: Features, folder: Path | None = None, **changes: object) -> Scored:
@@ -79,18 +102,27 @@ def grow_trees(features: Features, folder: Path | None = None, **changes: object
     hyper = omikuji.Model.default_hyper_param()
     for name, value in changes.items():
         setattr(hyper, name, value)
-    rows = np.flatnonzero((np.diff(features.train.indptr) > 0) & (np.diff(features.gold.indptr) > 0))  # it reads no others
+    rows = np.flatnonzero(
+        (np.diff(features.train.indptr) > 0) & (np.diff(features.gold.indptr) > 0)
+    )  # it reads no others
     train, gold = csr_array(features.train[rows]), csr_array(features.gold[rows])
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as stream:
         stream.write(f"{len(rows)} {train.shape[1]} {gold.shape[1]}\n")
-        for labels, pairs in zip(np.split(gold.indices, gold.indptr[1:-1]), _pairs(train), strict=True):
-            stream.write(",".join(map(str, labels)) + " " + " ".join(f"{i}:{v:.9g}" for i, v in pairs) + "\n")
+        for labels, pairs in zip(
+            np.split(gold.indices, gold.indptr[1:-1]), _pairs(train), strict=True
+        ):
+            stream.write(
+                ",".join(map(str, labels)) + " " + " ".join(f"{i}:{v:.9g}" for i, v in pairs) + "\n"
+            )
         stream.flush()
         with silenced():
             model = omikuji.Model.train_on_data(stream.name, hyper)
             if folder is not None:
                 model.save(str(folder))
-    return [[(label, score) for label, score in model.predict(pairs, top_k=KEPT)] for pairs in _pairs(features.test)]
+    return [
+        [(label, score) for label, score in model.predict(pairs, top_k=KEPT)]
+        for pairs in _pairs(features.test)
+    ]
 
 
 @contextmanager
@@ -108,14 +140,19 @@ def silenced() -> Iterator[None]:
 
 def _pairs(matrix: csr_array) -> list[list[tuple[int, float]]]:
     ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-    return [list(zip(matrix.indices[a:b].tolist(), matrix.data[a:b].tolist(), strict=True)) for a, b in ends]
+    return [
+        list(zip(matrix.indices[a:b].tolist(), matrix.data[a:b].tolist(), strict=True))
+        for a, b in ends
+    ]
 
 
 TOOLS: dict[str, Callable[[Features], Scored]] = {
     "knn": vote_of_neighbours,
     "one-vs-rest": separate_labels,
     "omikuji-parabel": grow_trees,
-    "omikuji-bonsai": lambda features: grow_trees(features, cluster_balanced=False, cluster_k=100, max_depth=3),
+    "omikuji-bonsai": lambda features: grow_trees(
+        features, cluster_balanced=False, cluster_k=100, max_depth=3
+    ),
 }
 
 
@@ -136,7 +173,13 @@ def write(path: Path, scored: Scored, doc_ids: Sequence[str], labels: Sequence[s
 def measure(path: Path, gold: Gold, bins: Bounds = BINS) -> dict[str, float]:
     """The columns, in points, and the recall of labels in bins of training documents."""
     data = build_input(read_predictions(path, gold), gold, 0.5, CONVENTIONS["plant"])
-    values = choose(compute_families([(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()], data), COLUMNS, {})
+    values = choose(
+        compute_families(
+            [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()], data
+        ),
+        COLUMNS,
+        {},
+    )
     values += [b.metrics[0] for b in measure_bins(data, bins)]
     return {value.name: 100 * compute_value(value) for value in values}
 
@@ -145,7 +188,9 @@ def open_corpus(folder: Path, scratch: Path) -> Corpus:
     """The corpus of a folder of train, validation and test files."""
     section = DataSection(path=str(folder))
     files = next(spec for spec in plant_register_datasets() if spec.name == section.dataset.name)
-    return prepare(files.load(section, files.options()), section, scratch / "corpus", SilentReporter())
+    return prepare(
+        files.load(section, files.options()), section, scratch / "corpus", SilentReporter()
+    )
 
 
 def run_tools(corpus: Corpus) -> Iterator[tuple[str, Scored, dict[str, Any]]]:
@@ -153,7 +198,10 @@ def run_tools(corpus: Corpus) -> Iterator[tuple[str, Scored, dict[str, Any]]]:
     train, validation, test = (corpus.split(name) for name in ("train", "validation", "test"))
     features = extract(train, validation, test)
     texts = [*validation.texts, *test.texts]
-    tools: dict[str, Callable[[Features], Scored]] = {**TOOLS, "title": lambda _: match_titles(train.texts, corpus.labels.titles, texts)}
+    tools: dict[str, Callable[[Features], Scored]] = {
+        **TOOLS,
+        "title": lambda _: match_titles(train.texts, corpus.labels.titles, texts),
+    }
     known: dict[str, Scored] = {}
     asked: dict[str, Scored] = {}
     for tool, run in tools.items():
@@ -185,7 +233,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write(path, scored, gold.doc_ids, corpus.labels.ids)
             measured = measure(path, gold)
             results[name] = {**measured, **remarks}
-            shown = [*(f"{metric} {value:.1f}" for metric, value in measured.items()), *(f"{key} {what}" for key, what in remarks.items())]
+            shown = [
+                *(f"{metric} {value:.1f}" for metric, value in measured.items()),
+                *(f"{key} {what}" for key, what in remarks.items()),
+            ]
             print(name, *shown, sep=" | ", flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")

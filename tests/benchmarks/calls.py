@@ -46,7 +46,12 @@ SMALL = {"vocab_size": 512, "hidden_size": 576, "intermediate_size": 192}
 LAYERS = {"smollm2": 30, "mistral": 32, "minilm": 6}
 DECODERS: dict[str, dict[str, Any]] = {
     "smollm2": {"model_type": "llama", "num_attention_heads": 9, "num_key_value_heads": 3},
-    "mistral": {"model_type": "mistral", "num_attention_heads": 8, "num_key_value_heads": 2, "sliding_window": None},
+    "mistral": {
+        "model_type": "mistral",
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "sliding_window": None,
+    },
 }
 """What config.json says of SmolLM2-135M and Mistral-7B; heads of the latter in the same proportion."""
 POSITIONS = 64
@@ -81,7 +86,9 @@ class _Launcher:
 def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
     """Batches keep their activations, and label attention is done by kernels, whose launches are counted; its numbers are any."""
     kernels: dict[str, Any] = {
-        name: _Launcher(calls) for name, found in vars(attention_kernels).items() if isinstance(found, KernelInterface)
+        name: _Launcher(calls)
+        for name, found in vars(attention_kernels).items()
+        if isinstance(found, KernelInterface)
     }
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(attention_kernels, **kernels))
@@ -130,11 +137,22 @@ def ours(case: Case, *, replay: bool = False) -> Step:
     backbone: Any = network.backbone
     if replay:
         passes = Replays(
-            backbone._read_freshly, backbone.short.parameters, lambda positions: True, partial(_Replayed, hidden=backbone.hidden_size)
+            backbone._read_freshly,
+            backbone.short.parameters,
+            lambda positions: True,
+            partial(_Replayed, hidden=backbone.hidden_size),
         )
-        passes.uses.update({(len(case.split), POSITION_MULTIPLE, *[True] * len(passes.parameters)): USES})
+        passes.uses.update(
+            {(len(case.split), POSITION_MULTIPLE, *[True] * len(passes.parameters)): USES}
+        )
         vars(backbone)["replays"] = passes
-    step = FineTuning(network, LiveReader(network, case.tokens, case.hardware), case.split, Focal(FocalOptions()), case.hardware)
+    step = FineTuning(
+        network,
+        LiveReader(network, case.tokens, case.hardware),
+        case.split,
+        Focal(FocalOptions()),
+        case.hardware,
+    )
     return lambda: step(case.rows, epoch=0, seed=0)[0].backward()  # type: ignore[no-untyped-call]
 
 
@@ -148,14 +166,20 @@ def plain(case: Case, *, autocast: bool, recompute: bool) -> Step:
     model = add_adapter(model, case.family, ATTENTION, case.options).train()
     if not autocast:
         for parameter in model.parameters():
-            parameter.data = parameter.data.bfloat16() if parameter.requires_grad else parameter.data
+            parameter.data = (
+                parameter.data.bfloat16() if parameter.requires_grad else parameter.data
+            )
     ids = torch.randint(2, case.config.vocab_size, (len(case.split), case.positions))
     mask = torch.ones_like(ids)
     mask[0, -3:] = 0
 
     def step() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-            loss: Tensor = model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.float().mean()
+            loss: Tensor = (
+                model(input_ids=ids, attention_mask=mask, use_cache=False)
+                .last_hidden_state.float()
+                .mean()
+            )
         loss.backward()  # type: ignore[no-untyped-call]
 
     return step
@@ -165,12 +189,29 @@ class RandomEncoder(HuggingFaceBackbone):
     """A frozen encoder of MiniLM's form with random weights."""
 
     def __init__(self, layers: int) -> None:
-        sizes = {"hidden_size": 96, "intermediate_size": 192, "num_attention_heads": 12, "num_hidden_layers": layers, "vocab_size": 512}
+        sizes = {
+            "hidden_size": 96,
+            "intermediate_size": 192,
+            "num_attention_heads": 12,
+            "num_hidden_layers": layers,
+            "vocab_size": 512,
+        }
         shape = BertShape.of(BertConfig(**sizes).to_dict())
         assert shape is not None
         self.network = Bert(shape).requires_grad_(False)
-        self.window, self.overlap, self.max_length, self.hidden_size = 512, 0, 512, shape.hidden_size
-        self.prefix, self.suffix, self.pad, self.adapted, self.tokenizer_hash = [START], [START], 0, False, ""
+        self.window, self.overlap, self.max_length, self.hidden_size = (
+            512,
+            0,
+            512,
+            shape.hidden_size,
+        )
+        self.prefix, self.suffix, self.pad, self.adapted, self.tokenizer_hash = (
+            [START],
+            [START],
+            0,
+            False,
+            "",
+        )
         self.options = FrozenOptions()
 
 
@@ -179,7 +220,12 @@ def encoder(case: Case) -> Step:
     backbone = RandomEncoder(case.config.num_hidden_layers)
     decoder: Any = nn.Identity()
     reader = LiveReader(
-        Network(backbone, decoder, ModelSection(backbone=Choice(name="minilm")), LabelTable(ids=[], titles=[], train_counts=[])),
+        Network(
+            backbone,
+            decoder,
+            ModelSection(backbone=Choice(name="minilm")),
+            LabelTable(ids=[], titles=[], train_counts=[]),
+        ),
         case.tokens,
         case.hardware,
     )
@@ -197,20 +243,30 @@ WAYS: dict[str, Callable[[Case], Step]] = {
 }
 
 
-def count_way(shape: str, way: str, documents: int, layers: int | None = None) -> tuple[Counter[str], Counter[str]]:
+def count_way(
+    shape: str, way: str, documents: int, layers: int | None = None
+) -> tuple[Counter[str], Counter[str]]:
     """Calls and views of one way to read or to train a shape (layers: as published)."""
     prepare = encoder if shape == "minilm" else WAYS[way]
     torch.manual_seed(0)
-    return count_calls(prepare(make_case("mistral" if shape == "minilm" else shape, layers or LAYERS[shape], documents)))
+    return count_calls(
+        prepare(
+            make_case("mistral" if shape == "minilm" else shape, layers or LAYERS[shape], documents)
+        )
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.calls", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.calls", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--shape", choices=list(LAYERS), nargs="+", default=list(LAYERS))
     parser.add_argument("--way", choices=list(WAYS), nargs="+", default=list(WAYS))
     parser.add_argument("--documents", type=int, default=8)
-    parser.add_argument("--most", type=int, default=0, help="also show the operations that are called most")
+    parser.add_argument(
+        "--most", type=int, default=0, help="also show the operations that are called most"
+    )
     parser.add_argument("--json", type=Path, help="write the counts to this file")
     options = parser.parse_args(arguments)
     found = []
@@ -218,10 +274,21 @@ def main(arguments: list[str] | None = None) -> None:
     for shape in options.shape:
         for way in options.way if shape != "minilm" else ["ours, reading"]:
             calls, views = count_way(shape, way, options.documents)
-            print(f"{shape:>10} {way:>28} {calls.total():>8} {views.total():>8} {calls.total() + views.total():>8}", flush=True)
+            print(
+                f"{shape:>10} {way:>28} {calls.total():>8} {views.total():>8} {calls.total() + views.total():>8}",
+                flush=True,
+            )
             for name, times in calls.most_common(options.most):
                 print(f"{name:>48} {times:>8}")
-            found.append({"shape": shape, "way": way, "calls": calls.total(), "views": views.total(), "by_name": dict(calls + views)})
+            found.append(
+                {
+                    "shape": shape,
+                    "way": way,
+                    "calls": calls.total(),
+                    "views": views.total(),
+                    "by_name": dict(calls + views),
+                }
+            )
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
 

@@ -55,7 +55,12 @@ PARTS: Mapping[str, Part] = {
         arguments=ATTENTION,
         small="--labels 64 --positions 32 --documents 2 --hidden 32 --repeats 1",
     ),
-    "ranking": Part(module="tests.benchmarks.ranking", arguments="--device cuda", small="--items 8 --lists 4 --repeats 1", seconds=40),
+    "ranking": Part(
+        module="tests.benchmarks.ranking",
+        arguments="--device cuda",
+        small="--items 8 --lists 4 --repeats 1",
+        seconds=40,
+    ),
     "smollm2": Part(
         module="tests.benchmarks.backbones",
         arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started scoring reference --repeats 5",
@@ -74,10 +79,18 @@ PARTS: Mapping[str, Part] = {
 def command(part: Part, figures: Path, *, small: bool) -> list[str]:
     """The command line of a part, which writes its figures to a file."""
     asked = (part.small if small else part.arguments).split()
-    return [sys.executable, "-m", part.module, *asked, *(["--json", str(figures)] if part.writes else [])]
+    return [
+        sys.executable,
+        "-m",
+        part.module,
+        *asked,
+        *(["--json", str(figures)] if part.writes else []),
+    ]
 
 
-def measure(parts: Sequence[str], folder: Path, *, small: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure(
+    parts: Sequence[str], folder: Path, *, small: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Run parts one after the other: seconds, exit code (−1: ended because it took too long) and figures of each."""
     for name in parts:
         figures, log, began = folder / f"{name}.json", folder / f"{name}.log", time.monotonic()
@@ -85,7 +98,9 @@ def measure(parts: Sequence[str], folder: Path, *, small: bool) -> Iterator[tupl
             try:
                 limit = None if small else PARTS[name].seconds
                 asked = command(PARTS[name], figures, small=small)
-                code = subprocess.run(asked, stdout=out, stderr=subprocess.STDOUT, timeout=limit, check=False).returncode
+                code = subprocess.run(
+                    asked, stdout=out, stderr=subprocess.STDOUT, timeout=limit, check=False
+                ).returncode
             except subprocess.TimeoutExpired:
                 code = -1
         found = json.loads(figures.read_text()) if figures.exists() else {}
@@ -94,20 +109,35 @@ def measure(parts: Sequence[str], folder: Path, *, small: bool) -> Iterator[tupl
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command line; the exit code is 1 if a part failed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.card", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.card", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--small", action="store_true", help="small sizes, on a processor")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--lines", type=int, default=24, help="lines of a part's output that are shown")
+    parser.add_argument(
+        "--lines", type=int, default=24, help="lines of a part's output that are shown"
+    )
     parser.add_argument("folder", type=Path, help="where figures and logs go")
     options = parser.parse_args(arguments)
     if not options.small and not torch.cuda.is_available():
-        raise SystemExit("there is no graphics card that torch can use, so nothing was measured; --small runs the parts on a processor")
+        raise SystemExit(
+            "there is no graphics card that torch can use, so nothing was measured; --small runs the parts on a processor"
+        )
     options.folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"device": describe_device()["device"], "torch": torch.__version__, "parts": {}}
+    found: dict[str, Any] = {
+        "device": describe_device()["device"],
+        "torch": torch.__version__,
+        "parts": {},
+    }
     for name, figures in measure(options.parts, options.folder, small=options.small):
         found["parts"][name] = figures
-        print(f"\n== {name}: {figures['seconds']:.0f} s, exit code {figures['exit_code']}", flush=True)
-        print("\n".join((options.folder / f"{name}.log").read_text().splitlines()[-options.lines :]), flush=True)
+        print(
+            f"\n== {name}: {figures['seconds']:.0f} s, exit code {figures['exit_code']}", flush=True
+        )
+        print(
+            "\n".join((options.folder / f"{name}.log").read_text().splitlines()[-options.lines :]),
+            flush=True,
+        )
     (options.folder / "card.json").write_text(json.dumps(found, indent=2) + "\n")
     if any(part["exit_code"] for part in found["parts"].values()):
         raise SystemExit(1)

@@ -27,7 +27,9 @@ TYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}
 SETTINGS = {"num_warps", "num_stages"}
 
 
-def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dict[str, str], dict[str, Any]]]:
+def programs(
+    kinds: list[str], sizes: list[int]
+) -> Iterator[tuple[str, Any, dict[str, str], dict[str, Any]]]:
     """Each kernel with a name, the types of its arguments, and the constants and settings that it is compiled for."""
     for kind in kinds:
         exact = "fp64" if kind == "fp64" else "fp32"
@@ -54,15 +56,40 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
             "lined": "*i64",
             "counts": "*i32",
         }
-        yield f"preparation, {kind}", attention._prepare, types, {"ROWS": 16, "ACROSS": 128, "BLOCK": attention.ROOM}
-        yield f"choice of labels, {kind}", attention._line_up_labels, types, {"AVERAGES": True, "BLOCK": 1024}
+        yield (
+            f"preparation, {kind}",
+            attention._prepare,
+            types,
+            {"ROWS": 16, "ACROSS": 128, "BLOCK": attention.ROOM},
+        )
+        yield (
+            f"choice of labels, {kind}",
+            attention._line_up_labels,
+            types,
+            {"AVERAGES": True, "BLOCK": 1024},
+        )
         of_rows = {"ALL": False, "FACTOR": 1.0, "SCALE": 1.0, "ROWS": 4, "ACROSS": 512}
-        for part, kernel in (("forward", attention._average_rows), ("backward", attention._pull_rows)):
-            yield f"products {part}, {kind}", kernel, types, {name: of_rows[name] for name in kernel.arg_names if name in of_rows}
+        for part, kernel in (
+            ("forward", attention._average_rows),
+            ("backward", attention._pull_rows),
+        ):
+            yield (
+                f"products {part}, {kind}",
+                kernel,
+                types,
+                {name: of_rows[name] for name in kernel.arg_names if name in of_rows},
+            )
         for size in sizes if TYPES[kind] in attention.FUSED_TYPES else []:
-            forward, labels, positions = attention.FUSED[min(wide for wide in attention.FUSED if wide >= size)]
+            forward, labels, positions = attention.FUSED[
+                min(wide for wide in attention.FUSED if wide >= size)
+            ]
             shared = attention.constants(1, size)
-            yield f"fused forward, {size}", attention._average_tile, types, {**shared, "ALL": True, **forward.settings}
+            yield (
+                f"fused forward, {size}",
+                attention._average_tile,
+                types,
+                {**shared, "ALL": True, **forward.settings},
+            )
             for part, tile in (("labels", labels), ("positions", positions)):
                 constants = {**shared, "SCALE": 1.0, "OF_LABELS": part == "labels", **tile.settings}
                 yield f"fused {part}, {size}", attention._pull_tile, types, constants
@@ -72,12 +99,23 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
         yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.LAUNCH}
 
 
-def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any], capability: int) -> dict[str, int]:
+def compile_kernel(
+    kernel: Any, types: dict[str, str], constants: dict[str, Any], capability: int
+) -> dict[str, int]:
     """Registers of a thread, stack of a thread (bytes) and shared memory of a program (bytes)."""
-    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
-    values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
+    signature = {
+        name: "constexpr" if name in constants else types.get(name, "i32")
+        for name in kernel.arg_names
+    }
+    values = {
+        (place,): constants[name]
+        for place, name in enumerate(kernel.arg_names)
+        if name in constants
+    }
     aligned = {
-        (i,): [["tt.divisibility", 16]] for i, x in enumerate(kernel.arg_names) if signature[x][0] == "*" or x in ("positions", "hidden")
+        (i,): [["tt.divisibility", 16]]
+        for i, x in enumerate(kernel.arg_names)
+        if signature[x][0] == "*" or x in ("positions", "hidden")
     }
     source = ASTSource(fn=kernel, signature=signature, constexprs=values, attrs=aligned)
     settings = {name: value for name, value in constants.items() if name in SETTINGS}
@@ -93,10 +131,19 @@ def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.compilation", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--capability", type=int, default=90, help="of the card, times ten: 80 is A100, 89 RTX 4090, 90 H100 and H200")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.compilation", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--capability",
+        type=int,
+        default=90,
+        help="of the card, times ten: 80 is A100, 89 RTX 4090, 90 H100 and H200",
+    )
     parser.add_argument("--types", choices=list(TYPES), nargs="+", default=list(TYPES))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[48, 128, 256], help="places of an attention head")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[48, 128, 256], help="places of an attention head"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)
     figures = {}

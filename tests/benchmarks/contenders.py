@@ -35,12 +35,20 @@ def measure(step: Callable[[], object], repeats: int, device: str = "cpu") -> Fi
         settle()
         times.append((time.perf_counter() - wall, time.process_time() - processor))
     after = _peak_gb(device)  # a second training step has the optimiser's state beside it
-    return {"seconds": min(t[0] for t in times), "cpu_seconds": min(t[1] for t in times), "peak_gb": after - before}
+    return {
+        "seconds": min(t[0] for t in times),
+        "cpu_seconds": min(t[1] for t in times),
+        "peak_gb": after - before,
+    }
 
 
 def _peak_gb(device: str) -> float:
     """Most memory of the process so far, on the device."""
-    return torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return (
+        torch.cuda.max_memory_allocated() / 1e9
+        if device == "cuda"
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    )
 
 
 def run(
@@ -68,13 +76,17 @@ def run(
         contenders = {**contenders, **MACHINE}
         parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--part", choices=list(contenders), help="run this contender here and print its figures")
+    parser.add_argument(
+        "--part", choices=list(contenders), help="run this contender here and print its figures"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(given)
     device = options.device if work else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit(f"{module} --device cuda: there is no graphics card that torch can use, so nothing was measured")
+        raise SystemExit(
+            f"{module} --device cuda: there is no graphics card that torch can use, so nothing was measured"
+        )
     if options.part:
         if device == "cuda":  # on a processor it would only cost: a check in each operation
             torch.set_default_device(device)
@@ -91,17 +103,25 @@ def run(
     print(f"{'':12}{'seconds':>10}{'cpu s':>10}{'GB added':>10}{'times ours':>12}")
     for name, found in figures.items():
         ratio = found["seconds"] / figures["ours"]["seconds"]
-        print(f"{name:12}{found['seconds']:10.4f}{found['cpu_seconds']:10.4f}{found['peak_gb']:10.3f}{ratio:12.2f}")
+        print(
+            f"{name:12}{found['seconds']:10.4f}{found['cpu_seconds']:10.4f}{found['peak_gb']:10.3f}{ratio:12.2f}"
+        )
     shares = rates(figures, work(options), device) if work else {}
     for name, value in shares.items():
         print(f"{name:28}{value:12.4g}")
     if options.json:
-        sizes = {name: value for name, value in vars(options).items() if name not in ("part", "json")}
-        options.json.write_text(json.dumps({**_report(figures, device), **shares, "sizes": sizes}, indent=2) + "\n")
+        sizes = {
+            name: value for name, value in vars(options).items() if name not in ("part", "json")
+        }
+        options.json.write_text(
+            json.dumps({**_report(figures, device), **shares, "sizes": sizes}, indent=2) + "\n"
+        )
 
 
 def _in_process(module: str, arguments: list[str]) -> Figures:
-    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{module} {' '.join(arguments)} failed:\n{done.stderr}")
     found: Figures = json.loads(done.stdout.splitlines()[-1])
@@ -110,10 +130,16 @@ def _in_process(module: str, arguments: list[str]) -> Figures:
 
 def _report(figures: Mapping[str, Figures], device: str) -> dict[str, object]:
     prefixes = {name: "" if name == "ours" else f"{name}_" for name in figures}
-    flat = {prefixes[name] + key: value for name, found in figures.items() for key, value in found.items()}
+    flat = {
+        prefixes[name] + key: value
+        for name, found in figures.items()
+        for key, value in found.items()
+    }
     return {**flat, "machine": _machine(device)}
 
 
 def _machine(device: str) -> str:
-    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    machine = (
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    )
     return f"{torch.cuda.get_device_name()}, {machine}" if device == "cuda" else machine

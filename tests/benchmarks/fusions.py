@@ -60,9 +60,13 @@ class Candidates:
     said: Floats
 
 
-def match_titles(train: Sequence[str], titles: Sequence[str | None], asked: Sequence[str]) -> Scored:
+def match_titles(
+    train: Sequence[str], titles: Sequence[str | None], asked: Sequence[str]
+) -> Scored:
     """Labels by the cosine of their titles and the document: TF-IDF of character 3- to 5-grams within words, fitted on train."""
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), min_df=2, sublinear_tf=True).fit(train)
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 5), min_df=2, sublinear_tf=True
+    ).fit(train)
     named = csr_array(vectorizer.transform([title or "" for title in titles]))
     return list_best(csr_array(csr_array(vectorizer.transform(asked)) @ named.T))
 
@@ -70,7 +74,13 @@ def match_titles(train: Sequence[str], titles: Sequence[str | None], asked: Sequ
 def list_best(scores: csr_array) -> Scored:
     """The best labels of each row, of those that have a score [N, L]."""
     rows = np.split(np.column_stack([scores.indices, scores.data]), scores.indptr[1:-1])
-    return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
+    return [
+        [
+            (int(label), float(score))
+            for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]
+        ]
+        for row in rows
+    ]
 
 
 def squash(scored: Scored) -> Scored:
@@ -87,7 +97,12 @@ def fit_fusion(tools: tuple[str, ...], scored: Mapping[str, Scored], gold: csr_a
         gold: of the same documents [N, L].
     """
     tried = [
-        Fusion(tools, scale, weights, _count_hits(_add(candidates, weights), right) / (5 * gold.shape[0]))
+        Fusion(
+            tools,
+            scale,
+            weights,
+            _count_hits(_add(candidates, weights), right) / (5 * gold.shape[0]),
+        )
         for scale in SCALES
         for candidates, right in [_gather_judged([scored[tool] for tool in tools], scale, gold)]
         for weights in _divide(len(tools))
@@ -108,19 +123,26 @@ def fuse(fusion: Fusion, scored: Mapping[str, Scored]) -> Scored:
 
 def gather(lists: Sequence[Scored], scale: int | None) -> Candidates:
     """What tools say of the labels that any of them lists, by one of `SCALES`."""
-    listed = [sorted({label for row in rows for label, _ in row}) for rows in zip(*lists, strict=True)]
+    listed = [
+        sorted({label for row in rows for label, _ in row}) for rows in zip(*lists, strict=True)
+    ]
     labels = np.full((len(listed), max(map(len, listed))), -1)
     said = np.zeros((len(lists), *labels.shape))
     for document, known in enumerate(listed):
         labels[document, : len(known)] = known
         for tool, scored in enumerate(lists):
             row = scored[document]
-            shares = [score / row[0][1] if scale is None else 1 / (scale + rank) for rank, (_, score) in enumerate(row, start=1)]
+            shares = [
+                score / row[0][1] if scale is None else 1 / (scale + rank)
+                for rank, (_, score) in enumerate(row, start=1)
+            ]
             said[tool, document, np.searchsorted(known, [label for label, _ in row])] = shares
     return Candidates(labels, said)
 
 
-def _gather_judged(lists: Sequence[Scored], scale: int | None, gold: csr_array) -> tuple[Candidates, npt.NDArray[np.bool_]]:
+def _gather_judged(
+    lists: Sequence[Scored], scale: int | None, gold: csr_array
+) -> tuple[Candidates, npt.NDArray[np.bool_]]:
     """The candidates, and which of them are right [N, C]."""
     candidates = gather(lists, scale)
     found = np.take_along_axis(gold.toarray() > 0, candidates.labels.clip(0), axis=1)
@@ -129,7 +151,9 @@ def _gather_judged(lists: Sequence[Scored], scale: int | None, gold: csr_array) 
 
 def _divide(tools: int) -> Iterator[tuple[int, ...]]:
     """Every way to divide ten tenths among tools."""
-    return (weights for weights in product(range(TENTHS + 1), repeat=tools) if sum(weights) == TENTHS)
+    return (
+        weights for weights in product(range(TENTHS + 1), repeat=tools) if sum(weights) == TENTHS
+    )
 
 
 def _add(candidates: Candidates, weights: tuple[int, ...]) -> Floats:

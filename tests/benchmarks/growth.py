@@ -36,11 +36,21 @@ def draw(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
     def paint(axes: Any) -> None:
         for name in systems:
-            points = [(part["documents"], part["systems"][name]["cpu_seconds"]) for part in parts if name in part["systems"]]
-            axes.plot(*zip(*points, strict=True), label=whole.NAMES.get(name, name).replace("`", ""))
+            points = [
+                (part["documents"], part["systems"][name]["cpu_seconds"])
+                for part in parts
+                if name in part["systems"]
+            ]
+            axes.plot(
+                *zip(*points, strict=True), label=whole.NAMES.get(name, name).replace("`", "")
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xticks([part["documents"] for part in parts], [f"{part['documents']:,}\n{part['labels']:,}" for part in parts], fontsize=8)
+        axes.set_xticks(
+            [part["documents"] for part in parts],
+            [f"{part['documents']:,}\n{part['labels']:,}" for part in parts],
+            fontsize=8,
+        )
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.minorticks_off()
         axes.set_xlabel("training documents, and their labels")
@@ -53,9 +63,15 @@ def draw(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--corpus", type=Path, required=True, help="a Parquet file with a column `split`")
-    parser.add_argument("--documents", type=int, nargs="+", required=True, help="training documents of each part")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.growth", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--corpus", type=Path, required=True, help="a Parquet file with a column `split`"
+    )
+    parser.add_argument(
+        "--documents", type=int, nargs="+", required=True, help="training documents of each part"
+    )
     parser.add_argument("--system", choices=whole.SYSTEMS, nargs="+", required=True)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--figure", type=Path, help="an SVG or PNG file")
@@ -65,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for documents in options.documents:
         with tempfile.TemporaryDirectory() as scratch:
             part, labels = cut(options.corpus, documents, Path(scratch))
-            kept = found.setdefault(str(documents), {"documents": documents, "labels": labels, "systems": {}})
+            kept = found.setdefault(
+                str(documents), {"documents": documents, "labels": labels, "systems": {}}
+            )
             for name in (name for name in options.system if name not in kept["systems"]):
                 measured = whole.measure_system(name, options, part, Path(scratch) / name)
                 if "failed" in measured:
@@ -73,7 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     continue
                 kept["systems"][name] = measured
                 options.json.write_text(json.dumps(found, indent=2) + "\n")
-            whole.show(f"{documents:,} documents, {labels:,} labels", kept["systems"], options.split)
+            whole.show(
+                f"{documents:,} documents, {labels:,} labels", kept["systems"], options.split
+            )
     if options.figure:
         draw(found, options.figure)
 

@@ -16,7 +16,10 @@ COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 def matrix(options: argparse.Namespace) -> Callable[[], object]:
     """One product in the benchmark's type."""
     shape = (MATRIX_SIDE[options.device],) * 2
-    left, right = (torch.randn(shape, dtype=getattr(torch, getattr(options, "dtype", "float32"))) for _ in range(2))
+    left, right = (
+        torch.randn(shape, dtype=getattr(torch, getattr(options, "dtype", "float32")))
+        for _ in range(2)
+    )
     return lambda: left @ right
 
 
@@ -30,7 +33,9 @@ def copy(options: argparse.Namespace) -> Callable[[], object]:
 MACHINE = {"matrix": matrix, "copy": copy}
 
 
-def rates(figures: Mapping[str, Mapping[str, float]], work: Mapping[str, float], device: str) -> dict[str, float]:
+def rates(
+    figures: Mapping[str, Mapping[str, float]], work: Mapping[str, float], device: str
+) -> dict[str, float]:
     """What ours reached (`operations_per_second`, `bytes_per_second`), and as a share of the machine's rates (`operations_share`, …).
 
     Args:

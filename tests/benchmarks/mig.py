@@ -55,12 +55,19 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
     """A 0/1 matrix whose column frequencies follow Zipf's law, columns by falling frequency."""
     shares = 1.0 / (np.arange(columns) + 2.7)
     lengths = np.maximum(1, generator.poisson(mean, rows))
-    drawn = np.searchsorted(np.cumsum(shares / shares.sum()), generator.random(int(lengths.sum()))).clip(max=columns - 1)
+    drawn = np.searchsorted(
+        np.cumsum(shares / shares.sum()), generator.random(int(lengths.sum()))
+    ).clip(max=columns - 1)
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    matrix = csr_array((np.ones(len(drawn), dtype=np.int32), drawn.astype(np.int32), ends.astype(np.int32)), shape=(rows, columns))
+    matrix = csr_array(
+        (np.ones(len(drawn), dtype=np.int32), drawn.astype(np.int32), ends.astype(np.int32)),
+        shape=(rows, columns),
+    )
     matrix.sum_duplicates()
     matrix.data[:] = 1
-    matrix = csr_array(matrix[:, np.argsort(-np.bincount(matrix.indices, minlength=columns), kind="stable")])
+    matrix = csr_array(
+        matrix[:, np.argsort(-np.bincount(matrix.indices, minlength=columns), kind="stable")]
+    )
     matrix.sort_indices()
     return matrix
 
@@ -70,17 +77,25 @@ def terms_of(words: csr_array) -> Terms:
     from plant_cli.relevance.cooccurrence import Terms
 
     names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
-    return Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
+    return Terms(
+        words=names,
+        occurrences=words,
+        docs_with_word=np.bincount(words.indices, minlength=words.shape[1]),
+    )
 
 
-def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
+def run_ours(
+    words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive"
+) -> dict[str, float]:
     from plant_cli.relevance.cooccurrence import MemoryCounts
     from plant_cli.relevance.engine import Selection, Signal, keep_words
     from plant_cli.relevance.mutual_information import mutual_information
 
     terms, signal = terms_of(words), Signal(score=mutual_information, quasi_convex=True)
     start = time.perf_counter()
-    blocks = keep_words(MemoryCounts(terms, gold), signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
+    blocks = keep_words(
+        MemoryCounts(terms, gold), signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs)
+    )
     kept = sum(len(block.words) for block in blocks)
     return {"seconds": time.perf_counter() - start, "kept": kept}
 
@@ -90,13 +105,18 @@ def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
     cuts = np.unique(np.linspace(0, gold.shape[1], gold.shape[1] // 8).astype(int)).tolist()
     start = time.perf_counter()
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        pairs = sum(pool.map(lambda ends: (by_label[ends[0] : ends[1]] @ words).nnz, pairwise(cuts)))
+        pairs = sum(
+            pool.map(lambda ends: (by_label[ends[0] : ends[1]] @ words).nnz, pairwise(cuts))
+        )
     return {"seconds": time.perf_counter() - start, "pairs": pairs}
 
 
 def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
     """Dense blocks of labels, four logarithms a pair, a partition per block; at most 256 labels are timed and the rest extrapolated."""
-    documents, n_w = words.shape[0], np.bincount(words.indices, minlength=words.shape[1]).astype(np.float64)
+    documents, n_w = (
+        words.shape[0],
+        np.bincount(words.indices, minlength=words.shape[1]).astype(np.float64),
+    )
     timed = np.random.default_rng(0).permutation(gold.shape[1])[:256]
     by_label = csr_array(gold.T.astype(np.int32))
     start = time.perf_counter()
@@ -112,9 +132,14 @@ def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, flo
             (documents - n_l - n_w + both, documents - n_l, documents - n_w),
         ]:
             with np.errstate(divide="ignore", invalid="ignore"):
-                gain += np.where(pair > 0, pair / documents * np.log(pair * documents / (row * column)), 0.0)
+                gain += np.where(
+                    pair > 0, pair / documents * np.log(pair * documents / (row * column)), 0.0
+                )
         np.argpartition(-np.where(both * documents > n_l * n_w, gain, 0.0), K, axis=1)
-    return {"seconds": (time.perf_counter() - start) * gold.shape[1] / len(timed), "timed_labels": len(timed)}
+    return {
+        "seconds": (time.perf_counter() - start) * gold.shape[1] / len(timed),
+        "timed_labels": len(timed),
+    }
 
 
 PARTS: dict[str, Callable[..., dict[str, float]]] = {
@@ -132,7 +157,9 @@ def draw_corpus(scale: Scale, folder: Path) -> None:
     gold = draw(scale.documents, scale.labels, scale.labels_drawn, generator)
     save_npz(folder / "words.npz", words, compressed=False)
     save_npz(folder / "gold.npz", gold, compressed=False)
-    print(f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each")
+    print(
+        f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each"
+    )
 
 
 def run_part(name: str, folder: Path, jobs: int) -> None:
@@ -141,19 +168,43 @@ def run_part(name: str, folder: Path, jobs: int) -> None:
     before = time.process_time()
     figures = PARTS[name](*matrices, jobs)
     cpu = time.process_time() - before
-    print(json.dumps({**figures, "cpu_seconds": cpu, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+    print(
+        json.dumps(
+            {
+                **figures,
+                "cpu_seconds": cpu,
+                "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+            }
+        )
+    )
 
 
 def compare(scale: str, jobs: int) -> dict[str, dict[str, float]]:
     """Every contender, one after the other, each in its own process; this one stays small, for a child inherits the peak."""
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.benchmarks.mig", "--scale", scale, "--folder", folder, "--jobs", str(jobs), "--part"]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.mig",
+            "--scale",
+            scale,
+            "--folder",
+            folder,
+            "--jobs",
+            str(jobs),
+            "--part",
+        ]
         subprocess.run([*command, "draw"], check=True)
         for part in PARTS:
             done = subprocess.run([*command, part], check=True, stdout=subprocess.PIPE, text=True)
             figures[part] = json.loads(done.stdout)
-            print("{:10} {seconds:12.2f} s {cpu_seconds:8.2f} s of CPU {peak_gb:6.2f} GB".format(part, **figures[part]), flush=True)
+            print(
+                "{:10} {seconds:12.2f} s {cpu_seconds:8.2f} s of CPU {peak_gb:6.2f} GB".format(
+                    part, **figures[part]
+                ),
+                flush=True,
+            )
     return figures
 
 

@@ -12,7 +12,11 @@ from plant_cli.network import quantization
 from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
 from plant_cli.network.profile import ATTENTION, CausalOptions
 
-TARGETS = {family.name: family.targets for family in plant_backbones.FAMILIES if family.kind == "causal" and family.models}
+TARGETS = {
+    family.name: family.targets
+    for family in plant_backbones.FAMILIES
+    if family.kind == "causal" and family.models
+}
 TARGETS["smollm2"] = ATTENTION
 # What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B, Phi-3-mini-4k-instruct and SmolLM2-135M.
 SIZES: dict[str, dict[str, Any]] = {
@@ -98,7 +102,9 @@ def empty_network(config: Any, options: CausalOptions) -> tuple[Any, Any]:
     from transformers import AutoModel
     from transformers.quantizers import AutoHfQuantizer
 
-    quantizer = AutoHfQuantizer.from_config(quantization.loading_arguments(options, "auto")["quantization_config"], pre_quantized=False)
+    quantizer = AutoHfQuantizer.from_config(
+        quantization.loading_arguments(options, "auto")["quantization_config"], pre_quantized=False
+    )
     with init_empty_weights(include_buffers=False):
         network = AutoModel.from_config(config, dtype=torch.bfloat16)
     quantizer.preprocess_model(model=network, device_map=None)
@@ -132,8 +138,12 @@ def random_network(config: Any, options: CausalOptions, device: torch.device) ->
 class RandomBackbone(HuggingFaceBackbone):
     """A family's backbone over random weights. It has no tokenizer: it reads batches of token ids."""
 
-    def __init__(self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int) -> None:
-        profile = Profile(model=family, adapter_targets=TARGETS[family], kind="causal", device=str(device))
+    def __init__(
+        self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int
+    ) -> None:
+        profile = Profile(
+            model=family, adapter_targets=TARGETS[family], kind="causal", device=str(device)
+        )
         network = random_network(config, options, device)
         network = quantization.freeze(network, options, torch.bfloat16)
         self.network = prepare_network(network, profile, options)

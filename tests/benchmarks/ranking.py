@@ -39,8 +39,12 @@ def reference(options: argparse.Namespace) -> Callable[[], object]:
         s, r = scores.view(options.lists, -1), relevance.view(options.lists, -1)
         discount = 1 / torch.log2(torch.argsort(torch.argsort(s.detach(), descending=True)) + 2.0)
         gain = 2**r - 1
-        ideal = (gain.sort(descending=True).values / torch.log2(torch.arange(options.items) + 2.0)).sum(1)
-        change = ((gain[:, :, None] - gain[:, None]) * (discount[:, :, None] - discount[:, None])).abs() / ideal[:, None, None]
+        ideal = (
+            gain.sort(descending=True).values / torch.log2(torch.arange(options.items) + 2.0)
+        ).sum(1)
+        change = (
+            (gain[:, :, None] - gain[:, None]) * (discount[:, :, None] - discount[:, None])
+        ).abs() / ideal[:, None, None]
         cost = functional.softplus(s[:, None] - s[:, :, None]) / math.log(2)
         return (change * (r[:, :, None] > r[:, None]) * cost).sum() / options.lists
 
@@ -70,11 +74,24 @@ CONTENDERS: dict[str, Contender] = {"bound": bound, "ours": ours, "reference": r
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ranking", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.ranking", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--items", type=int, default=256, help="items of a list")
-    parser.add_argument("--lists", type=int, default=512, help="512: eight documents and 64 labels of each")
-    parser.add_argument("--relevant", type=float, default=1.0, help="share of the items with relevance above 0")
-    run("tests.benchmarks.ranking", parser, CONTENDERS, arguments, work, small={"lists": 2, "items": 8})
+    parser.add_argument(
+        "--lists", type=int, default=512, help="512: eight documents and 64 labels of each"
+    )
+    parser.add_argument(
+        "--relevant", type=float, default=1.0, help="share of the items with relevance above 0"
+    )
+    run(
+        "tests.benchmarks.ranking",
+        parser,
+        CONTENDERS,
+        arguments,
+        work,
+        small={"lists": 2, "items": 8},
+    )
 
 
 if __name__ == "__main__":

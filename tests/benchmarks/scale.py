@@ -36,7 +36,12 @@ COMMON = 1_000  # words that are no label's own
 QUANTILES = 1 << 24
 BATCH = 5_000
 ROW_GROUP = 20_000  # documents: 80 MB of text
-SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String()), "split": pl.String()}
+SCHEMA = {
+    "doc_id": pl.String(),
+    "text": pl.String(),
+    "labels": pl.List(pl.String()),
+    "split": pl.String(),
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,9 @@ def invert_zipf(count: int, offset: float) -> npt.NDArray[np.int32]:
 
 def own_words(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Ranks of the words that belong to each label [n, OWN_WORDS]."""
-    spread = labels[:, None] * np.int64(2_654_435_761) + np.arange(OWN_WORDS) * np.int64(40_503_000_061)
+    spread = labels[:, None] * np.int64(2_654_435_761) + np.arange(OWN_WORDS) * np.int64(
+        40_503_000_061
+    )
     return COMMON + spread % (WORDS - COMMON)
 
 
@@ -85,21 +92,33 @@ def draw_documents(size: Size, seed: int = 0) -> Iterator[pl.DataFrame]:
     words, zipf = spell_words(draw), invert_zipf(WORDS, 2.7)
     popular = draw.permutation(size.labels)
     by_rank = invert_zipf(size.labels, 10.0)
-    surely = -(-size.labels // size.documents)  # labels that each document must have, for all to occur
+    surely = -(
+        -size.labels // size.documents
+    )  # labels that each document must have, for all to occur
     for first in range(0, size.documents, BATCH):
         rows = np.arange(first, min(first + BATCH, size.documents))
         ranks = zipf[draw.integers(0, QUANTILES, (len(rows), size.words), dtype=np.uint32)]
         extra = draw.poisson(size.labels_drawn, len(rows))
-        drawn = np.split(popular[by_rank[draw.integers(0, QUANTILES, int(extra.sum()), dtype=np.uint32)]], np.cumsum(extra)[:-1])
+        drawn = np.split(
+            popular[by_rank[draw.integers(0, QUANTILES, int(extra.sum()), dtype=np.uint32)]],
+            np.cumsum(extra)[:-1],
+        )
         texts, labels = [], []
         for row, own, ids in zip(rows.tolist(), drawn, ranks, strict=True):
-            numbers = np.unique(np.concatenate([(row * surely + np.arange(surely)) % size.labels, own]))
+            numbers = np.unique(
+                np.concatenate([(row * surely + np.arange(surely)) % size.labels, own])
+            )
             shown = own_words(numbers)[:, row % 2 :: 2][:, :OWN_SHOWN].ravel()[: size.words]
             ids[: len(shown)] = shown
             texts.append(" ".join(words[ids]))
             labels.append([f"L{number:07d}" for number in numbers])
         splits = np.where(rows % 40 == 1, "validation", np.where(rows % 40 == 2, "test", "train"))
-        columns = {"doc_id": [f"d{row:07d}" for row in rows], "text": texts, "labels": labels, "split": splits}
+        columns = {
+            "doc_id": [f"d{row:07d}" for row in rows],
+            "text": texts,
+            "labels": labels,
+            "split": splits,
+        }
         yield pl.DataFrame(columns, schema=SCHEMA)
 
 
@@ -130,18 +149,42 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
         return str(folder.joinpath(*names))
 
     parts = {
-        "convert shards": {s: ["data", "convert", corpus, place("parts"), "--shard", s, "--force"] for s in shares},
-        "mig shards": {s: ["mig", corpus, "--shard", s, "--run", place("shards", str(n)), "--force"] for s, n in shares.items()},
+        "convert shards": {
+            s: ["data", "convert", corpus, place("parts"), "--shard", s, "--force"] for s in shares
+        },
+        "mig shards": {
+            s: ["mig", corpus, "--shard", s, "--run", place("shards", str(n)), "--force"]
+            for s, n in shares.items()
+        },
     }
     whole = {
         "stats": ["data", "stats", corpus],
         "convert": ["data", "convert", corpus, place("converted.jsonl.gz"), "--force"],
         "check": ["data", "check", corpus],
         "mig": ["mig", corpus, "--run", place("run"), "--k", str(k), "--force"],
-        "merge": ["mig", corpus, "--merge", place("shards", "*", "mig"), "--run", place("merged"), "--k", str(k), "--force"],
+        "merge": [
+            "mig",
+            corpus,
+            "--merge",
+            place("shards", "*", "mig"),
+            "--run",
+            place("merged"),
+            "--k",
+            str(k),
+            "--force",
+        ],
         "finetune": ["finetune", corpus, "--no-network", "--run", place("scorers"), "--force"],
     }
-    order = ("stats", "convert", "check", "mig", "convert shards", "mig shards", "merge", "finetune")
+    order = (
+        "stats",
+        "convert",
+        "check",
+        "mig",
+        "convert shards",
+        "mig shards",
+        "merge",
+        "finetune",
+    )
     return {name: parts[name] if name in parts else {"": whole[name]} for name in order}
 
 
@@ -149,7 +192,9 @@ def measure_commands(commands: Sequence[Sequence[str]], log: Path) -> list[dict[
     """Wall-clock and processor seconds, and peak memory, of commands that run at once; what they print goes to a log."""
     start = time.perf_counter()
     with log.open("ab") as stream:
-        processes = [subprocess.Popen(command, stdout=stream, stderr=stream) for command in commands]
+        processes = [
+            subprocess.Popen(command, stdout=stream, stderr=stream) for command in commands
+        ]
         found = []
         for process in processes:
             _, status, used = os.wait4(process.pid, 0)
@@ -172,7 +217,9 @@ def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path |
         lines = known[name]
         for line in lines.values():
             print(f"{name}: plant {' '.join(line)}", flush=True)
-        figures = measure_commands([[sys.executable, "-m", "plant_cli", *line] for line in lines.values()], folder / "log")
+        figures = measure_commands(
+            [[sys.executable, "-m", "plant_cli", *line] for line in lines.values()], folder / "log"
+        )
         for share, measured in zip(lines, figures, strict=True):
             found[f"{name} {share}".strip()] = measured
             print("  ".join(f"{key} {value:,.2f}" for key, value in measured.items()), flush=True)
@@ -182,12 +229,16 @@ def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path |
 
 def main() -> None:
     """Make a corpus, or measure the commands on it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     making, measuring = actions.add_parser("make"), actions.add_parser("measure")
     for action in (making, measuring):
         action.add_argument("folder", type=Path)
-    making.add_argument("--share", type=float, default=1.0, help="of the documents; labels are always all")
+    making.add_argument(
+        "--share", type=float, default=1.0, help="of the documents; labels are always all"
+    )
     making.add_argument("--shape", choices=list(SHAPES), default="long")
     measuring.add_argument("--step", action="append", default=[], help="only these (repeatable)")
     measuring.add_argument("--k", type=int, default=100)

@@ -47,12 +47,24 @@ class Target:
         name, _, rest = text.partition("=")
         url, _, process = rest.rpartition(",")
         parts = urlsplit(url)
-        return cls(name=name, host=parts.hostname or "", port=parts.port or 80, path=f"{parts.path}/suggest", process=int(process))
+        return cls(
+            name=name,
+            host=parts.hostname or "",
+            port=parts.port or 80,
+            path=f"{parts.path}/suggest",
+            process=int(process),
+        )
 
     def memory(self) -> float:
         """Resident memory of the process and those under it, in MB."""
         whole = psutil.Process(self.process)
-        return float(round(sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True))) / 1e6, 1))
+        return float(
+            round(
+                sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True)))
+                / 1e6,
+                1,
+            )
+        )
 
     def processor(self) -> float:
         """Seconds of the processor that they used."""
@@ -104,7 +116,12 @@ class Load:
             row = number % len(self.texts)
             began = time.perf_counter()
             try:
-                connection.request("POST", self.target.path, urlencode({"text": self.texts[row], "limit": LABELS}), HEADERS)
+                connection.request(
+                    "POST",
+                    self.target.path,
+                    urlencode({"text": self.texts[row], "limit": LABELS}),
+                    HEADERS,
+                )
                 answer = connection.getresponse()
                 content = json.loads(answer.read())
                 if answer.status != 200:
@@ -127,17 +144,25 @@ def precision(suggested: dict[int, list[str]], gold: Sequence[Sequence[str]], k:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask all servers, and print their figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", type=Path)
     parser.add_argument("targets", nargs="+", type=Target.parse)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--at-once", type=int, default=32)
     options = parser.parse_args(arguments)
     table = pl.read_parquet(options.table, columns=["text", "labels"])
-    figures: dict[str, object] = {"texts": table.height, "load_of_the_machine": [round(one, 1) for one in os.getloadavg()]}
+    figures: dict[str, object] = {
+        "texts": table.height,
+        "load_of_the_machine": [round(one, 1) for one in os.getloadavg()],
+    }
     for target in options.targets:
         load = Load(target, table["text"].to_list(), options.requests)
-        figures[target.name] = {**load.run(options.at_once), "P@5": precision(load.labels, table["labels"].to_list())}
+        figures[target.name] = {
+            **load.run(options.at_once),
+            "P@5": precision(load.labels, table["labels"].to_list()),
+        }
     print(json.dumps(figures, indent=2))
     return 0
 

@@ -15,7 +15,9 @@ from tests.benchmarks import card
 @pytest.mark.slow
 def test_the_script_measures_every_part_at_small_sizes(tmp_path: Path) -> None:
     script = ["bash", "tests/benchmarks/card.sh", "figures", str(tmp_path), "--small"]
-    done = subprocess.run(script, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        script, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "card.json").read_text())
     assert found["parts"].keys() == card.PARTS.keys()
@@ -25,10 +27,17 @@ def test_the_script_measures_every_part_at_small_sizes(tmp_path: Path) -> None:
         assert f"== {name}:" in done.stdout
 
 
-def test_a_part_that_fails_or_hangs_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_fails_or_hangs_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = {
         "missing": card.Part(module="no_such_module", arguments=""),
-        "hanging": card.Part(module="timeit", arguments="-n 1 -r 1 __import__('time').sleep(60)", seconds=1, writes=False),
+        "hanging": card.Part(
+            module="timeit",
+            arguments="-n 1 -r 1 __import__('time').sleep(60)",
+            seconds=1,
+            writes=False,
+        ),
         "sound": card.Part(module="json.tool", arguments="--help", writes=False),
     }
     monkeypatch.setattr(card, "PARTS", parts)
@@ -37,7 +46,9 @@ def test_a_part_that_fails_or_hangs_costs_the_others_nothing(tmp_path: Path, mon
     assert "no_such_module" in (tmp_path / "missing.log").read_text()
 
 
-def test_without_a_card_nothing_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_card_nothing_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="no graphics card"):
         card.main([str(tmp_path)])

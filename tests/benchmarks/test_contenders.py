@@ -26,7 +26,9 @@ def test_measures_time_and_added_memory() -> None:
 
 def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
     figures = {"ours": {"seconds": 2.0}, "matrix": {"seconds": 1.0}, "copy": {"seconds": 4.0}}
-    found = rates(figures, {"operations": 2.0 * MATRIX_SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu")
+    found = rates(
+        figures, {"operations": 2.0 * MATRIX_SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu"
+    )
     assert found["operations_share"] == 0.5  # the same work in twice the time
     assert found["bytes_share"] == 1.0  # a copy reads and writes: half the bytes in half the time
     assert found["bytes_per_second"] == COPIED["cpu"] / 2
@@ -35,13 +37,17 @@ def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
 @pytest.mark.parametrize("measured", [attention, ranking])
 def test_without_a_graphics_card_it_says_so(measured) -> None:
-    with pytest.raises(SystemExit, match="no graphics card that torch can use, so nothing was measured"):
+    with pytest.raises(
+        SystemExit, match="no graphics card that torch can use, so nothing was measured"
+    ):
         measured.main(["--device", "cuda"])
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("kernels")
-def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forms_and_tiles_are_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As on a card, but by Triton's interpreter and at a tiny size; where one form fails, the others are still measured."""
     from plant_cli.network import attention_kernels
 
@@ -53,8 +59,13 @@ def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(tiles, "plain", lambda *given, **heads: 1 / 0)
     monkeypatch.setattr(tiles.plain, "__name__", "plain")
     figures = tiles.compare(given, {"decoder": attention.ours})  # which has 8 heads
-    assert figures.keys() == {"rate", *(f"hidden 8, 2 heads, {name}" for name in ("products", "fused", "library"))}
-    assert {"forward", "all", "selected", "wanted", "share"} == figures["hidden 8, 2 heads, fused"].keys()
+    assert figures.keys() == {
+        "rate",
+        *(f"hidden 8, 2 heads, {name}" for name in ("products", "fused", "library")),
+    }
+    assert {"forward", "all", "selected", "wanted", "share"} == figures[
+        "hidden 8, 2 heads, fused"
+    ].keys()
     assert "plain: ZeroDivisionError" in capsys.readouterr().out
     found = tiles.sweep(given)
     assert {name: len(sizes) for name, sizes in found.items()} == {
@@ -74,9 +85,13 @@ def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: p
     ],
     ids=["attention", "ranking", "training"],
 )
-def test_writes_the_agreed_keys(measured, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
+def test_writes_the_agreed_keys(
+    measured, sizes: dict[str, int], others: list[str], tmp_path: Path
+) -> None:
     given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
     measured.main([*given, "--repeats", "1", "--json", str(tmp_path / "figures.json")])
     figures = json.loads((tmp_path / "figures.json").read_text())
-    assert {"seconds", "peak_gb", "machine", *(f"{name}_seconds" for name in others)} <= set(figures)
+    assert {"seconds", "peak_gb", "machine", *(f"{name}_seconds" for name in others)} <= set(
+        figures
+    )
     assert figures["sizes"].items() >= sizes.items()

@@ -27,7 +27,10 @@ def test_the_simulation_would_notice(false: dict[str, dict]) -> None:
     """The published rule takes replicates for observations: it calls chance significant far more often."""
     assert false["metrics"]["micro-F1"]["published"] > false["metrics"]["micro-F1"]["marked"]
     wrong = World(documents=60, labels=30, skill=(2.5, 1.0))
-    assert count_false(list(compare_pairs(wrong, 3, 100, 0)))["metrics"]["micro-F1"]["raw"]["share"] == 1.0
+    assert (
+        count_false(list(compare_pairs(wrong, 3, 100, 0)))["metrics"]["micro-F1"]["raw"]["share"]
+        == 1.0
+    )
 
 
 @pytest.mark.slow

@@ -34,7 +34,15 @@ SHAPES = {
 }
 SELECTED = 1256  # labels of each document that the loss looks at
 WIDEST_SWEPT = 128  # places of a head
-BACKWARD = ((128, 64, 8, 2), (128, 64, 8, 3), (128, 32, 8, 3), (64, 64, 4, 2), (64, 64, 4, 3), (64, 64, 8, 2), (64, 32, 4, 3))
+BACKWARD = (
+    (128, 64, 8, 2),
+    (128, 64, 8, 3),
+    (128, 32, 8, 3),
+    (64, 64, 4, 2),
+    (64, 64, 4, 3),
+    (64, 64, 8, 2),
+    (64, 32, 4, 3),
+)
 PASSES: Mapping[str, Sequence[Sequence[int]]] = {
     "forward": (
         (128, 64, 8, 3),
@@ -51,7 +59,10 @@ PASSES: Mapping[str, Sequence[Sequence[int]]] = {
     "labels": BACKWARD,
     "positions": BACKWARD,
 }
-BLOCKS = {"LABELS_WALKED": [1024, 2048, 4096, 16384], "SCORES_HELD": [1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25]}
+BLOCKS = {
+    "LABELS_WALKED": [1024, 2048, 4096, 16384],
+    "SCORES_HELD": [1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25],
+}
 
 
 class Inputs(NamedTuple):
@@ -67,19 +78,29 @@ class Inputs(NamedTuple):
     def draw(cls, options: argparse.Namespace, shape: str) -> Inputs:
         """Documents fill between a half and all of T."""
         (hidden, heads), dtype = SHAPES[shape], getattr(torch, options.dtype)
-        sizes = [(options.labels, hidden)] * 2 + [(options.documents, options.positions, hidden)] * 2
-        tensors = [torch.randn(size, dtype=dtype, device=options.device).requires_grad_() for size in sizes]
-        lengths = torch.linspace(options.positions // 2, options.positions, options.documents).long()
+        sizes = [(options.labels, hidden)] * 2 + [
+            (options.documents, options.positions, hidden)
+        ] * 2
+        tensors = [
+            torch.randn(size, dtype=dtype, device=options.device).requires_grad_() for size in sizes
+        ]
+        lengths = torch.linspace(
+            options.positions // 2, options.positions, options.documents
+        ).long()
         mask = (torch.arange(options.positions) < lengths.unsqueeze(1)).to(options.device)
         upstream = torch.randn(options.documents, options.labels, device=options.device)
-        chosen = torch.rand(upstream.shape, device=options.device).argsort(1) < min(SELECTED, options.labels)
+        chosen = torch.rand(upstream.shape, device=options.device).argsort(1) < min(
+            SELECTED, options.labels
+        )
         return cls(tensors, mask, heads, upstream, chosen)
 
     def steps(self, attend: Callable[..., Tensor], *, ours: bool) -> dict[str, Step]:
         """Forward alone; with the gradient of all logits; of selected ones; of selected ones where only they are wanted."""
 
         def back(upstream: Tensor, **wanted: Tensor) -> Step:
-            return lambda: torch.autograd.grad(attend(*self.tensors, self.mask, heads=self.heads, **wanted), self.tensors, upstream)
+            return lambda: torch.autograd.grad(
+                attend(*self.tensors, self.mask, heads=self.heads, **wanted), self.tensors, upstream
+            )
 
         def forward() -> None:
             with torch.no_grad():
@@ -87,10 +108,16 @@ class Inputs(NamedTuple):
 
         some = self.upstream * self.chosen
         steps: dict[str, Step] = {"forward": forward, "all": back(self.upstream)}
-        return {**steps, "selected": back(some), "wanted": back(some, wanted=self.chosen)} if ours else steps
+        return (
+            {**steps, "selected": back(some), "wanted": back(some, wanted=self.chosen)}
+            if ours
+            else steps
+        )
 
 
-def library(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+def library(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
+) -> Tensor:
     """Gathers [B, L, H] by the library's fused attention."""
     q = queries.expand(len(keys), -1, -1)
     q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, keys, values))
@@ -98,7 +125,9 @@ def library(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, m
     return (gathered.transpose(1, 2).flatten(2) * directions).sum(-1, dtype=torch.float32)
 
 
-def plain(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+def plain(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
+) -> Tensor:
     """Holds all scores and worths."""
     q, g, k, v = (x.unflatten(-1, (heads, -1)) for x in (queries, directions, keys, values))
     scores = torch.einsum("lhd,bthd->bhlt", q, k).float() * q.shape[-1] ** -0.5
@@ -174,7 +203,9 @@ def compile_form(job: tuple[argparse.Namespace, str, str]) -> None:
 def in_processes(work: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
     """The results of jobs, each in one of as many processes as there are cores."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max(1, min(len(jobs), (os.cpu_count() or 2) - 1)), mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        max(1, min(len(jobs), (os.cpu_count() or 2) - 1)), mp_context=context
+    ) as pool:
         return list(pool.map(work, jobs))
 
 
@@ -191,10 +222,17 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
     if options.device == "cuda":
         in_processes(compile_form, jobs)
     side = MATRIX_SIDE[options.device]
-    left, right = (torch.randn(side, side, dtype=getattr(torch, options.dtype), device=options.device) for _ in range(2))
+    left, right = (
+        torch.randn(side, side, dtype=getattr(torch, options.dtype), device=options.device)
+        for _ in range(2)
+    )
     rate = 2 * side**3 / seconds(lambda: left @ right, options.device)
-    print(f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} TFLOP/s; milliseconds (*: without Python):")
-    print(f"{'':38}{'forward':>9}{'all':>9}{'all*':>9}{'selected':>10}{'selected*':>10}{'wanted':>9}{'GB':>8}{'share':>8}")
+    print(
+        f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} TFLOP/s; milliseconds (*: without Python):"
+    )
+    print(
+        f"{'':38}{'forward':>9}{'all':>9}{'all*':>9}{'selected':>10}{'selected*':>10}{'wanted':>9}{'GB':>8}{'share':>8}"
+    )
     figures: dict[str, Any] = {"rate": rate}
     for shape, (hidden, heads) in SHAPES.items():
         inputs = Inputs.draw(options, shape)
@@ -210,13 +248,29 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
                 try:
                     found = measure_steps(steps, options.device, waits=name == "products")
                 except Exception as problem:  # one form that fails costs the others nothing
-                    print(f"{shape}, {name}: {type(problem).__name__}: {str(problem)[:200]}", flush=True)
+                    print(
+                        f"{shape}, {name}: {type(problem).__name__}: {str(problem)[:200]}",
+                        flush=True,
+                    )
                     continue
             found["share"] = operations / found["all"] / rate
             figures[f"{shape}, {name}"] = found
-            widths = {"forward": 9, "all": 9, "all*": 9, "selected": 10, "selected*": 10, "wanted": 9}
-            columns = [f"{1000 * found[key]:{width}.3f}" if key in found else " " * width for key, width in widths.items()]
-            print(f"{shape + ', ' + name:38}{''.join(columns)}{found.get('gb', 0.0):8.3f}{found['share']:8.1%}", flush=True)
+            widths = {
+                "forward": 9,
+                "all": 9,
+                "all*": 9,
+                "selected": 10,
+                "selected*": 10,
+                "wanted": 9,
+            }
+            columns = [
+                f"{1000 * found[key]:{width}.3f}" if key in found else " " * width
+                for key, width in widths.items()
+            ]
+            print(
+                f"{shape + ', ' + name:38}{''.join(columns)}{found.get('gb', 0.0):8.3f}{found['share']:8.1%}",
+                flush=True,
+            )
     print(f"{time.perf_counter() - began:.0f} s in all")
     return figures
 
@@ -234,10 +288,16 @@ def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
         with torch.no_grad():
             kernels._average_fused(batch, shipped[0], None)
             if place == 0:
-                return seconds(lambda: kernels._average_fused(batch, chosen[0], None), options.device)
-            return seconds(lambda: kernels._pull_fused(batch, chosen[1:], inputs.upstream), options.device)
+                return seconds(
+                    lambda: kernels._average_fused(batch, chosen[0], None), options.device
+                )
+            return seconds(
+                lambda: kernels._pull_fused(batch, chosen[1:], inputs.upstream), options.device
+            )
     except Exception as problem:  # one tile that fails costs the others nothing
-        print(f"{shape}, {name}, {sizes}: {type(problem).__name__}: {str(problem)[:100]}", flush=True)
+        print(
+            f"{shape}, {name}, {sizes}: {type(problem).__name__}: {str(problem)[:100]}", flush=True
+        )
         return float("nan")
 
 
@@ -246,9 +306,16 @@ def sweep(options: argparse.Namespace) -> dict[str, Any]:
     from plant_cli.network import attention_kernels as kernels
 
     shapes = [shape for shape, (hidden, heads) in SHAPES.items() if hidden // heads <= WIDEST_SWEPT]
-    jobs = [(options, shape, name, tile) for shape in shapes for name, tiles in PASSES.items() for tile in tiles]
+    jobs = [
+        (options, shape, name, tile)
+        for shape in shapes
+        for name, tiles in PASSES.items()
+        for tile in tiles
+    ]
     if options.device == "cuda":
-        in_processes(try_tile, jobs)  # compiled, and timed while others run: those times do not count
+        in_processes(
+            try_tile, jobs
+        )  # compiled, and timed while others run: those times do not count
     figures: dict[str, Any] = {}
     for shape in shapes:
         for name in PASSES:
@@ -259,10 +326,15 @@ def sweep(options: argparse.Namespace) -> dict[str, Any]:
         step = Inputs.draw(options, shape).steps(label_attention, ours=True)["all"]
         found = {}
         for size in sizes:
-            with patch.object(kernels, constant, size), form("products" if constant == "SCORES_HELD" else "fused"):
+            with (
+                patch.object(kernels, constant, size),
+                form("products" if constant == "SCORES_HELD" else "fused"),
+            ):
                 found[str(size)] = 1000 * seconds(step, options.device)
         figures[f"{shape}, {constant}"] = found
     for name, found in figures.items():
         ranked = sorted(found.items(), key=lambda pair: (pair[1] != pair[1], pair[1]))
-        print(f"{name:38}" + "  ".join(f"{size}: {value:.3f}" for size, value in ranked), flush=True)
+        print(
+            f"{name:38}" + "  ".join(f"{size}: {value:.3f}" for size, value in ranked), flush=True
+        )
     return figures

@@ -59,11 +59,19 @@ def batch(options: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
     return torch.randn(options.documents, options.positions, options.hidden), mask, targets
 
 
-def training(options: argparse.Namespace, network: nn.Module, loss: Callable[[], Tensor], *, fused: bool) -> Callable[[], object]:
+def training(
+    options: argparse.Namespace, network: nn.Module, loss: Callable[[], Tensor], *, fused: bool
+) -> Callable[[], object]:
     """A whole step; label tables of a sparse decoder are updated row by row."""
-    tables = network.label_tables() if isinstance(network, LabelAttention) and network.sparse else ()
+    tables = (
+        network.label_tables() if isinstance(network, LabelAttention) and network.sparse else ()
+    )
     entries = [{"params": list(network.parameters()), "lr": 1e-4}]
-    optimizer = RowAdamW(entries, tables, weight_decay=0.01) if tables else torch.optim.AdamW(network.parameters(), lr=1e-4, fused=fused)
+    optimizer = (
+        RowAdamW(entries, tables, weight_decay=0.01)
+        if tables
+        else torch.optim.AdamW(network.parameters(), lr=1e-4, fused=fused)
+    )
     parameters = list(network.parameters())
 
     def step() -> None:
@@ -84,7 +92,11 @@ def ours(options: argparse.Namespace) -> Callable[[], object]:
 
     def loss() -> Tensor:
         logits = decoder(reading)
-        return focal(logits, targets, focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)))
+        return focal(
+            logits,
+            targets,
+            focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)),
+        )
 
     return training(options, decoder, loss, fused=True)
 
@@ -108,9 +120,19 @@ def sparse(options: argparse.Namespace) -> Callable[[], object]:
 def shortlist(options: argparse.Namespace, *, sparse: bool = False) -> Callable[[], object]:
     """Candidates, positives and random negatives are scored once, with gradient; nothing else is."""
     hidden, mask, targets = batch(options)
-    reading, decoder, selected, focal = Reading.of(hidden, mask), _decoder(options), pairs(options, targets), Focal(FocalOptions())
+    reading, decoder, selected, focal = (
+        Reading.of(hidden, mask),
+        _decoder(options),
+        pairs(options, targets),
+        Focal(FocalOptions()),
+    )
     decoder.sparse = sparse
-    return training(options, decoder, lambda: focal(score_pairs(decoder, reading, selected), targets, selected), fused=True)
+    return training(
+        options,
+        decoder,
+        lambda: focal(score_pairs(decoder, reading, selected), targets, selected),
+        fused=True,
+    )
 
 
 def bound(options: argparse.Namespace) -> Callable[[], object]:
@@ -132,10 +154,16 @@ def bound(options: argparse.Namespace) -> Callable[[], object]:
 def pairs(options: argparse.Namespace, targets: Tensor) -> Tensor:
     """Positives, `--candidates` drawn candidates, and random negatives in the loss's proportion to them, of each document [B, L]."""
     draw = torch.Generator().manual_seed(0)
-    candidates = torch.rand(targets.shape, generator=draw).topk(min(options.candidates, options.labels), dim=1).indices
+    candidates = (
+        torch.rand(targets.shape, generator=draw)
+        .topk(min(options.candidates, options.labels), dim=1)
+        .indices
+    )
     chosen = (targets > 0).scatter(1, candidates, True)
     loss = FocalOptions()
-    return add_random(chosen, loss.random_negatives * options.candidates // loss.hard_negatives, draw)
+    return add_random(
+        chosen, loss.random_negatives * options.candidates // loss.hard_negatives, draw
+    )
 
 
 def peer(options: argparse.Namespace) -> Callable[[], object]:
@@ -150,10 +178,21 @@ def peer(options: argparse.Namespace) -> Callable[[], object]:
         states = decoder.norm(hidden)
         queries = split(decoder.to_query(decoder.queries).expand(len(hidden), -1, -1))
         keys, values = split(decoder.to_key(states)), split(decoder.to_value(states))
-        attended = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask[:, None, None, :])
-        boosted = decoder.boost_shift + decoder.to_output(attended.transpose(1, 2).flatten(2)) * decoder.boost_scale
-        logits = (functional.adaptive_avg_pool1d(boosted, len(decoder.projection)) @ decoder.projection).float()
-        return focal(logits, targets, focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)))
+        attended = functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask[:, None, None, :]
+        )
+        boosted = (
+            decoder.boost_shift
+            + decoder.to_output(attended.transpose(1, 2).flatten(2)) * decoder.boost_scale
+        )
+        logits = (
+            functional.adaptive_avg_pool1d(boosted, len(decoder.projection)) @ decoder.projection
+        ).float()
+        return focal(
+            logits,
+            targets,
+            focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)),
+        )
 
     return training(options, decoder, loss, fused=False)
 
@@ -162,12 +201,18 @@ def reference(options: argparse.Namespace) -> Callable[[], object]:
     hidden, mask, targets = batch(options)
     network = PlmCa(options.labels, options.hidden)
     return training(
-        options, network, lambda: functional.binary_cross_entropy_with_logits(network(hidden, mask).float(), targets), fused=False
+        options,
+        network,
+        lambda: functional.binary_cross_entropy_with_logits(network(hidden, mask).float(), targets),
+        fused=False,
     )
 
 
 def _decoder(options: argparse.Namespace) -> LabelAttention:
-    return LabelAttention(LabelAttentionOptions(heads=options.heads), DecoderShape(hidden=options.hidden, labels=options.labels))
+    return LabelAttention(
+        LabelAttentionOptions(heads=options.heads),
+        DecoderShape(hidden=options.hidden, labels=options.labels),
+    )
 
 
 CONTENDERS: dict[str, Contender] = {
@@ -183,10 +228,23 @@ CONTENDERS: dict[str, Contender] = {
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.training", description=(__doc__ or "").splitlines()[0])
-    for name, size in (("labels", 8929), ("documents", 8), ("positions", 512), ("hidden", 384), ("heads", 8)):
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.training", description=(__doc__ or "").splitlines()[0]
+    )
+    for name, size in (
+        ("labels", 8929),
+        ("documents", 8),
+        ("positions", 512),
+        ("hidden", 384),
+        ("heads", 8),
+    ):
         parser.add_argument(f"--{name}", type=int, default=size)
-    parser.add_argument("--candidates", type=int, default=384, help="labels that a shortlist proposes for a document")
+    parser.add_argument(
+        "--candidates",
+        type=int,
+        default=384,
+        help="labels that a shortlist proposes for a document",
+    )
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="bfloat16")
     run("tests.benchmarks.training", parser, CONTENDERS, arguments)
 

@@ -46,7 +46,12 @@ def train_one_vs_rest(features: Features, folder: Path) -> Scored:
     from sklearn.svm import LinearSVC
 
     model = OneVsRestClassifier(LinearSVC()).fit(features.train, features.gold)
-    weights = np.stack([e.coef_[0] if hasattr(e, "coef_") else np.zeros(features.train.shape[1]) for e in model.estimators_])
+    weights = np.stack(
+        [
+            e.coef_[0] if hasattr(e, "coef_") else np.zeros(features.train.shape[1])
+            for e in model.estimators_
+        ]
+    )
     save_npz(folder / "model.npz", csr_matrix(weights))
     return _best(features.test, lambda rows: model.decision_function(rows))
 
@@ -66,7 +71,10 @@ def _best(documents: csr_array, score: Callable[[csr_array], Any]) -> Scored:
     for start in range(0, documents.shape[0], BLOCK):
         scores = np.asarray(score(documents[start : start + BLOCK]))
         order = np.argsort(-scores, axis=1, kind="stable")[:, : baselines.KEPT]
-        found += [[(int(label), float(row[label])) for label in labels] for labels, row in zip(order, scores, strict=True)]
+        found += [
+            [(int(label), float(row[label])) for label in labels]
+            for labels, row in zip(order, scores, strict=True)
+        ]
     return found
 
 
@@ -94,18 +102,31 @@ def rank_by_clusters(features: Features, folder: Path) -> Scored:
     from pecos.xmc import Indexer, LabelEmbeddingFactory
     from pecos.xmc.xlinear.model import XLinearModel
 
-    smat_util.cs_matrix = lambda cells, kind, shape, dtype, copy: kind(cells, shape, dtype, copy)  # that of PECOS 1.2 needs NumPy 1
-    train, gold = csr_matrix(features.train, dtype=np.float32), csr_matrix(features.gold, dtype=np.float32)
-    clusters = Indexer.gen(LabelEmbeddingFactory.create(gold, train, method="pifa"), indexer_type="hierarchicalkmeans")
+    smat_util.cs_matrix = lambda cells, kind, shape, dtype, copy: kind(
+        cells, shape, dtype, copy
+    )  # that of PECOS 1.2 needs NumPy 1
+    train, gold = (
+        csr_matrix(features.train, dtype=np.float32),
+        csr_matrix(features.gold, dtype=np.float32),
+    )
+    clusters = Indexer.gen(
+        LabelEmbeddingFactory.create(gold, train, method="pifa"), indexer_type="hierarchicalkmeans"
+    )
     model = XLinearModel.train(train, gold, C=clusters)
     model.save(str(folder))
-    return baselines.list_best(csr_array(model.predict(csr_matrix(features.test, dtype=np.float32), only_topk=baselines.KEPT)))
+    return baselines.list_best(
+        csr_array(
+            model.predict(csr_matrix(features.test, dtype=np.float32), only_topk=baselines.KEPT)
+        )
+    )
 
 
 TOOLS: dict[str, Callable[[Features, Path], Scored]] = {
     "one-vs-rest": train_one_vs_rest,
     "omikuji-parabel": lambda features, folder: baselines.grow_trees(features, folder),
-    "omikuji-bonsai": lambda features, folder: baselines.grow_trees(features, folder, cluster_balanced=False, cluster_k=100, max_depth=3),
+    "omikuji-bonsai": lambda features, folder: baselines.grow_trees(
+        features, folder, cluster_balanced=False, cluster_k=100, max_depth=3
+    ),
     "napkinxc-plt": grow_probabilistic_tree,
     "pecos-xr-linear": rank_by_clusters,
     "neighbours": find_neighbours,
@@ -160,15 +181,22 @@ def run_annif(corpus: Path, split: str, work: Path) -> dict[str, Any]:
     return {**spent, "disk_mb": size_mb(project / "data")}
 
 
-def run_plant(name: str, corpus: Path, split: str, work: Path, sets: Sequence[str]) -> dict[str, Any]:
+def run_plant(
+    name: str, corpus: Path, split: str, work: Path, sets: Sequence[str]
+) -> dict[str, Any]:
     """Every stage as a user starts it; a model's size is that of the folder `finetune` without checkpoints."""
     run, stages = work / "run", {}
-    given = [part for pair in (f"data.path={corpus.absolute()}", f"predict.split={split}", *sets) for part in ("--set", pair)]
+    given = [
+        part
+        for pair in (f"data.path={corpus.absolute()}", f"predict.split={split}", *sets)
+        for part in ("--set", pair)
+    ]
     given += [] if "mig" in PLANT[name] else ["--set", "finetune.network=false"]
     for stage in PLANT[name]:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", "plant_cli", stage, "--run", str(run), "--quiet", *given], stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "plant_cli", stage, "--run", str(run), "--quiet", *given],
+            stdout=subprocess.DEVNULL,
         )
         _, status, used = os.wait4(process.pid, 0)
         if status:
@@ -180,24 +208,34 @@ def run_plant(name: str, corpus: Path, split: str, work: Path, sets: Sequence[st
             "peak_gb": record["peak_memory_gb"],
         }
     planted = run / "pretrain-attn" / "stage.json"
-    (work / "predictions.parquet").write_bytes((run / "predict" / "predictions.parquet").read_bytes())
+    (work / "predictions.parquet").write_bytes(
+        (run / "predict" / "predictions.parquet").read_bytes()
+    )
     return {
         **{key: sum(found[key] for found in stages.values()) for key in ("seconds", "cpu_seconds")},
         "peak_gb": max(found["peak_gb"] for found in stages.values()),
         "disk_mb": size_mb(run / "finetune", without="checkpoints"),
         "run_disk_mb": size_mb(run),
-        "reading_seconds": json.loads(planted.read_text("utf-8"))["summary"]["cache_seconds"] if planted.exists() else None,
+        "reading_seconds": json.loads(planted.read_text("utf-8"))["summary"]["cache_seconds"]
+        if planted.exists()
+        else None,
         "stages": stages,
     }
 
 
 def size_mb(folder: Path, without: str | None = None) -> float:
     """Of all files below a folder."""
-    files = (path for path in folder.rglob("*") if path.is_file() and without not in path.relative_to(folder).parts)
+    files = (
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and without not in path.relative_to(folder).parts
+    )
     return sum(path.stat().st_size for path in files) / 1e6
 
 
-def measure_system(name: str, options: argparse.Namespace, corpus: Path, work: Path) -> dict[str, Any]:
+def measure_system(
+    name: str, options: argparse.Namespace, corpus: Path, work: Path
+) -> dict[str, Any]:
     """Figures of a system, the quality of its predictions included; why there are none, if it failed."""
     work.mkdir(parents=True)
     if name in PLANT:
@@ -205,27 +243,49 @@ def measure_system(name: str, options: argparse.Namespace, corpus: Path, work: P
     elif name == ANNIF:
         found = run_annif(corpus, options.split, work)
     else:
-        command = [sys.executable, "-m", "tests.benchmarks.whole", "--corpus", str(corpus), "--split", options.split, "--work", str(work)]
-        done = subprocess.run([*command, "--part", name], capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.whole",
+            "--corpus",
+            str(corpus),
+            "--split",
+            options.split,
+            "--work",
+            str(work),
+        ]
+        done = subprocess.run(
+            [*command, "--part", name], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             return {"failed": f"{name} failed ({done.returncode}):\n{done.stderr[-2000:]}"}
         found = json.loads(done.stdout.splitlines()[-1])
     gold = read_gold(baselines.open_corpus(corpus, work / "gold"), options.split)
-    return {**found, **baselines.measure(work / "predictions.parquet", gold, (*baselines.BINS, *BINS))}
+    return {
+        **found,
+        **baselines.measure(work / "predictions.parquet", gold, (*baselines.BINS, *BINS)),
+    }
 
 
 def show(corpus: str, results: Mapping[str, Mapping[str, Any]], split: str) -> None:
     """The table."""
-    header = f"{'seconds':>10}{'cpu s':>10}{'peak GB':>10}{'MB on disk':>12}" + "".join(f"{n:>11}" for n in SHOWN)
+    header = f"{'seconds':>10}{'cpu s':>10}{'peak GB':>10}{'MB on disk':>12}" + "".join(
+        f"{n:>11}" for n in SHOWN
+    )
     print(f"{corpus}, quality on {split}\n{'':22}{header}")
     for name, found in results.items():
         if "failed" in found:
             print(found["failed"])
             continue
         figures = f"{found['seconds']:10.1f}{found['cpu_seconds']:10.1f}{found['peak_gb']:10.2f}{found['disk_mb']:12.1f}"
-        print(f"{name:22}{figures}" + "".join(f"{found.get(metric, np.nan):11.1f}" for metric in SHOWN))
+        print(
+            f"{name:22}{figures}"
+            + "".join(f"{found.get(metric, np.nan):11.1f}" for metric in SHOWN)
+        )
         for stage, spent in found.get("stages", {}).items():
-            print(f"  {stage:20}{spent['seconds']:10.1f}{spent['cpu_seconds']:10.1f}{spent['peak_gb']:10.2f}")
+            print(
+                f"  {stage:20}{spent['seconds']:10.1f}{spent['cpu_seconds']:10.1f}{spent['peak_gb']:10.2f}"
+            )
         if found.get("reading_seconds") is not None:
             print(f"  {'(encoder reads)':20}{found['reading_seconds']:10.1f}")
 
@@ -238,13 +298,28 @@ def make_table(found: Mapping[str, Any]) -> dict[str, Any]:
         for number, (name, row) in enumerate(measured.items()):
             costs = [f"{row[cost]:.{0 if row[cost] >= 10 else 1}f}" for cost in COSTS]
             quality = [f"{row[metric]:.1f}" if metric in row else "" for metric in SHOWN]
-            rows.append(["" if number else corpus, NAMES.get(name, f"{name} ({found['one_vs_rest']})"), *costs, *quality])
+            rows.append(
+                [
+                    "" if number else corpus,
+                    NAMES.get(name, f"{name} ({found['one_vs_rest']})"),
+                    *costs,
+                    *quality,
+                ]
+            )
     return {
         "title": "Without a network, beside tools that a user would pick",
         "date": found["date"],
         "convention": f"Wall-clock and processor seconds from file to ranked labels, beside other work; quality on {found['split']}.",
         "seeds": 1,
-        "columns": ["corpus", "system", "seconds", "processor seconds", "peak GB", "MB on disk", *SHOWN],
+        "columns": [
+            "corpus",
+            "system",
+            "seconds",
+            "processor seconds",
+            "peak GB",
+            "MB on disk",
+            *SHOWN,
+        ],
         "rows": rows,
         "note": "",
     }
@@ -252,16 +327,39 @@ def make_table(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.whole", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--corpus", type=Path, nargs="+", required=True, help="folders of train, validation and test, or files with a split"
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.whole", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--split", choices=["validation", "test"], default="validation", help="whose labels are ranked")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        nargs="+",
+        required=True,
+        help="folders of train, validation and test, or files with a split",
+    )
+    parser.add_argument(
+        "--split",
+        choices=["validation", "test"],
+        default="validation",
+        help="whose labels are ranked",
+    )
     parser.add_argument("--system", choices=SYSTEMS, nargs="+", default=list(SYSTEMS))
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="options of plant (default: as it comes)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file; what it has is not measured again")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="options of plant (default: as it comes)",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="write the figures to this file; what it has is not measured again",
+    )
     parser.add_argument("--table", type=Path, help="write a table as docs/results has them")
-    parser.add_argument("--part", choices=list(TOOLS), help="run this tool here and print its figures")
+    parser.add_argument(
+        "--part", choices=list(TOOLS), help="run this tool here and print its figures"
+    )
     parser.add_argument("--work", type=Path, help="where --part leaves its predictions")
     options = parser.parse_args(arguments)
     if options.part:
@@ -274,7 +372,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "one_vs_rest": linear,
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "date": time.strftime("%Y-%m-%d"),
-        "corpora": json.loads(options.json.read_text())["corpora"] if options.json and options.json.exists() else {},
+        "corpora": json.loads(options.json.read_text())["corpora"]
+        if options.json and options.json.exists()
+        else {},
     }
     for corpus in options.corpus:
         label = f"{corpus.parent.name}, {corpus.stem}" if corpus.is_file() else corpus.name
@@ -290,7 +390,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(label, systems, options.split)
     print(f"one-vs-rest is that of {linear}")
     if options.table:
-        options.table.write_text(json.dumps(make_table(found), indent=2, ensure_ascii=False) + "\n", "utf-8")
+        options.table.write_text(
+            json.dumps(make_table(found), indent=2, ensure_ascii=False) + "\n", "utf-8"
+        )
 
 
 if __name__ == "__main__":

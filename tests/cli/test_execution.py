@@ -28,13 +28,17 @@ class SowOptions(Options):
 
 def _sow(context: Any, options: SowOptions) -> Result:
     if options.seeds == 13:
-        raise GateFailed("thirteen seeds", where="--seeds", expected="another number", todo="sow 12")
+        raise GateFailed(
+            "thirteen seeds", where="--seeds", expected="another number", todo="sow 12"
+        )
     if options.seeds == 99:
         raise ZeroDivisionError("no garden is that large")
     with context.reporter.progress("sowing", options.seeds, "seeds") as task:
         task.advance(options.seeds)
     (context.folder / "bed.txt").write_text(str(options.seeds))
-    table = Table(title="Bed", columns=[Column(name="seeds", kind="count")], rows=[(options.seeds,)])
+    table = Table(
+        title="Bed", columns=[Column(name="seeds", kind="count")], rows=[(options.seeds,)]
+    )
     return Result(tables=[table], next_step="plant water", summary={"seeds": options.seeds})
 
 
@@ -61,7 +65,9 @@ def plant(garden: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
-def test_result_on_stdout_progress_and_next_step_on_stderr(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_result_on_stdout_progress_and_next_step_on_stderr(
+    plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert plant("sow", "--seeds", "5") == 0
     shown = capsys.readouterr()
     assert shown.out == "Bed\nseeds\n    5\n"
@@ -70,29 +76,55 @@ def test_result_on_stdout_progress_and_next_step_on_stderr(plant: Any, tmp_path:
     assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "5"
 
 
-def test_set_recipe_tag_and_run(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_set_recipe_tag_and_run(
+    plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "r.yaml").write_text("sow:\n  seeds: 7\n")
     assert plant("sow", "--recipe", "r.yaml", "--run", "other", "-q") == 0
-    assert plant("sow", "--set", "sow.seeds=8", "--tag", "late", "--run", "other", "-q", "--format", "jsonl") == 0
+    assert (
+        plant(
+            "sow",
+            "--set",
+            "sow.seeds=8",
+            "--tag",
+            "late",
+            "--run",
+            "other",
+            "-q",
+            "--format",
+            "jsonl",
+        )
+        == 0
+    )
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1] == '{"seeds": 8}'
     assert shown.err == ""
-    assert [(tmp_path / "other" / name / "bed.txt").read_text() for name in ("sow", "sow-late")] == ["7", "8"]
+    assert [
+        (tmp_path / "other" / name / "bed.txt").read_text() for name in ("sow", "sow-late")
+    ] == ["7", "8"]
 
 
 def test_the_next_step_is_in_the_run_that_was_named(
     plant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant("sow", "--run", "other")
-    assert "next: plant water   (with --run other, or once: export PLANT_RUN=other)\n" in capsys.readouterr().err
+    assert (
+        "next: plant water   (with --run other, or once: export PLANT_RUN=other)\n"
+        in capsys.readouterr().err
+    )
     plant("sow", "--run", "my first ü")
-    assert "(with --run 'my first ü', or once: export PLANT_RUN='my first ü')\n" in capsys.readouterr().err
+    assert (
+        "(with --run 'my first ü', or once: export PLANT_RUN='my first ü')\n"
+        in capsys.readouterr().err
+    )
     monkeypatch.setenv("PLANT_RUN", "third")
     plant("sow")
     assert "next: plant water\n" in capsys.readouterr().err
 
 
-def test_a_damaged_or_finished_stage_is_replaced_with_force(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_or_finished_stage_is_replaced_with_force(
+    plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plant("sow", "-q")
     (tmp_path / "plant-run" / "sow" / "stage.json").write_text('{"status": "do')
     assert plant("sow", "-q") == 4
@@ -103,7 +135,10 @@ def test_a_damaged_or_finished_stage_is_replaced_with_force(plant: Any, tmp_path
     assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "4"
 
 
-@pytest.mark.parametrize(("seeds", "code", "said"), [("13", 7, "thirteen seeds"), ("99", 1, "a bug: ZeroDivisionError"), ("0", 3, "seeds")])
+@pytest.mark.parametrize(
+    ("seeds", "code", "said"),
+    [("13", 7, "thirteen seeds"), ("99", 1, "a bug: ZeroDivisionError"), ("0", 3, "seeds")],
+)
 def test_failures_exit_with_their_code_and_no_trace(
     plant: Any, capsys: pytest.CaptureFixture[str], seeds: str, code: int, said: str
 ) -> None:
@@ -114,13 +149,17 @@ def test_failures_exit_with_their_code_and_no_trace(
     assert "Traceback" not in error
 
 
-def test_print_config_runs_nothing(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config_runs_nothing(
+    plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert plant("sow", "--seeds", "6", "--print-config") == 0
     assert "sow:\n  seeds: 6\n" in capsys.readouterr().out
     assert not (tmp_path / "plant-run" / "sow").exists()
 
 
-def test_an_action_needs_no_run(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_action_needs_no_run(
+    plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert plant("look", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out) == {"writes": False}
     assert list(tmp_path.iterdir()) == []
@@ -151,11 +190,23 @@ def test_a_letter_that_an_encoding_lacks_is_another_error() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "where"),
-    [(("mig", b"b\xff.csv"), "path"), (("mig", "c.csv", "--run", b"\xff"), "run"), (("suggest", "--text", b"\xffabc"), "text")],
+    [
+        (("mig", b"b\xff.csv"), "path"),
+        (("mig", "c.csv", "--run", b"\xff"), "run"),
+        (("suggest", "--text", b"\xffabc"), "text"),
+    ],
 )
-def test_a_command_line_in_another_encoding_is_explained(tmp_path: Path, arguments: tuple[str | bytes, ...], where: str) -> None:
+def test_a_command_line_in_another_encoding_is_explained(
+    tmp_path: Path, arguments: tuple[str | bytes, ...], where: str
+) -> None:
     command = [sys.executable, "-m", "plant_cli", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env={**os.environ, "PYTHONUTF8": "1"}, check=False)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        check=False,
+    )
     error = done.stderr.decode()
     assert done.returncode == 2, error
     assert error.startswith("error: not a text in UTF-8: ")
@@ -195,7 +246,11 @@ def test_a_stream_in_memory_stays_as_it_is() -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "c.parquet"
-    rows = [(split, f"{word} and more", [word]) for split in ("train", "validation", "test") for word in ("fever", "cough", "pain")]
+    rows = [
+        (split, f"{word} and more", [word])
+        for split in ("train", "validation", "test")
+        for word in ("fever", "cough", "pain")
+    ]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     return path
 
@@ -206,7 +261,14 @@ def start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
 
 def test_a_stage_ends_well_though_nobody_reads_its_progress_or_its_result(corpus: Path) -> None:
     """As in `plant mig c.parquet 2>&1 | head -1`."""
-    stage = start("mig", str(corpus), "--run", str(corpus.parent / "run"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    stage = start(
+        "mig",
+        str(corpus),
+        "--run",
+        str(corpus.parent / "run"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert stage.stdout is not None
     stage.stdout.close()
     assert stage.wait(timeout=60) == 0
@@ -215,7 +277,9 @@ def test_a_stage_ends_well_though_nobody_reads_its_progress_or_its_result(corpus
 
 def test_an_action_whose_result_nobody_reads_ends_quietly(corpus: Path) -> None:
     """As in `plant data stats c.parquet --quiet | head -0`: no complaint; without `--quiet` stderr tells of progress."""
-    action = start("data", "stats", str(corpus), "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    action = start(
+        "data", "stats", str(corpus), "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert action.stdout is not None
     action.stdout.close()
     assert action.stderr is not None

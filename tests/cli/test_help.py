@@ -44,16 +44,47 @@ SPECS = (
         feeds=("fill",),
         group="Look",
     ),
-    StageSpec(name="fill", summary="Fill a hole.", options=FillOptions, run=_run, sections=("data",), group="Look", source="A book"),
+    StageSpec(
+        name="fill",
+        summary="Fill a hole.",
+        options=FillOptions,
+        run=_run,
+        sections=("data",),
+        group="Look",
+        source="A book",
+    ),
     StageSpec(name="dig show", summary="Show a hole.", run=_run, writes=False, group="Look"),
-    StageSpec(name="ask", summary="Is it deep? Say so.", options=NoOptions, run=_run, writes=False, needs_run=False),
-    StageSpec(name="soil make", summary="Make soil.", run=_run, writes=False, needs_run=False, group="Earth"),
-    StageSpec(name="soil sift", summary="Sift soil.", run=_run, writes=False, needs_run=False, group="Earth"),
+    StageSpec(
+        name="ask",
+        summary="Is it deep? Say so.",
+        options=NoOptions,
+        run=_run,
+        writes=False,
+        needs_run=False,
+    ),
+    StageSpec(
+        name="soil make",
+        summary="Make soil.",
+        run=_run,
+        writes=False,
+        needs_run=False,
+        group="Earth",
+    ),
+    StageSpec(
+        name="soil sift",
+        summary="Sift soil.",
+        run=_run,
+        writes=False,
+        needs_run=False,
+        group="Earth",
+    ),
 )
 
 
 @pytest.fixture
-def shown(garden: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def shown(
+    garden: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
     """What a command line of the invented garden writes to stdout: `shown("dig", "-h")`; of the core's with `registry=installed()`."""
 
     def show(*arguments: str, registry: Registry = garden, columns: int = COLUMNS) -> str:
@@ -66,8 +97,14 @@ def shown(garden: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 @pytest.mark.parametrize("name", CORE)
 def test_the_short_help_fits_on_a_screen_and_no_option_is_lost(shown: Any, name: str) -> None:
-    short, full = (shown(*name.split(), flag, registry=installed()) for flag in ("-h", "--help-all"))
-    assert sum(1 + (len(line) - 1) // COLUMNS for line in short.splitlines() if line) + short.count("\n\n") < LINES
+    short, full = (
+        shown(*name.split(), flag, registry=installed()) for flag in ("-h", "--help-all")
+    )
+    assert (
+        sum(1 + (len(line) - 1) // COLUMNS for line in short.splitlines() if line)
+        + short.count("\n\n")
+        < LINES
+    )
     headings = re.findall(r"^(\w.*):$", short, re.MULTILINE)
     assert headings[0] == "Examples"
     assert 1 <= len(re.findall(rf"^  plant {name}", short, re.MULTILINE)) <= 3
@@ -124,7 +161,14 @@ def test_a_stage_that_others_feed_takes_the_corpus_of_the_run(shown: Any) -> Non
 
 def test_all_options_are_listed_by_section_with_all_that_is_said_of_them(shown: Any) -> None:
     text = shown("dig", "--help-all", columns=110)
-    assert re.findall(r"^(\w.*):$", text, re.MULTILINE) == ["Examples", "Arguments", "Options", "Corpus", "Run and output", "Actions"]
+    assert re.findall(r"^(\w.*):$", text, re.MULTILINE) == [
+        "Examples",
+        "Arguments",
+        "Options",
+        "Corpus",
+        "Run and output",
+        "Actions",
+    ]
     assert "  --depth N          How deep, in metres: from the grass down. [default: 3]\n" in text
     assert "Turn the soil." in text
     assert "--extra" not in text  # a mapping is reached with --set
@@ -135,11 +179,15 @@ def test_all_options_are_listed_by_section_with_all_that_is_said_of_them(shown: 
 def test_lines_fit_the_terminal(shown: Any, width: int, longest: int) -> None:
     for flag in ("-h", "--help-all"):
         lines = shown("finetune", flag, registry=installed(), columns=width).splitlines()
-        assert max(len(line) for line in lines if not line.startswith("  plant ")) <= longest  # an example is one line to copy
+        assert (
+            max(len(line) for line in lines if not line.startswith("  plant ")) <= longest
+        )  # an example is one line to copy
 
 
 def test_commands_are_listed_by_task_with_a_line_each(shown: Any) -> None:
-    lines = [line for line in shown("-h").splitlines() if line.startswith("  ") or line.endswith(":")]
+    lines = [
+        line for line in shown("-h").splitlines() if line.startswith("  ") or line.endswith(":")
+    ]
     assert lines[2:11] == [
         "Look:",
         "  dig   Dig a hole",
@@ -157,10 +205,18 @@ def test_commands_are_listed_by_task_with_a_line_each(shown: Any) -> None:
 
 def test_the_core_is_listed_by_task_in_the_order_of_work(shown: Any) -> None:
     assert " …" not in shown("-h", registry=installed())
-    by_hand = [spec.name for spec in sort_by_work(CORE.values()) if spec.group == "Train by hand" and " " not in spec.name]
-    places = [by_hand.index(name) for name in ("mig", "pretrain-attn", "finetune", "predict", "run")]
+    by_hand = [
+        spec.name
+        for spec in sort_by_work(CORE.values())
+        if spec.group == "Train by hand" and " " not in spec.name
+    ]
+    places = [
+        by_hand.index(name) for name in ("mig", "pretrain-attn", "finetune", "predict", "run")
+    ]
     assert places == sorted(places)
-    assert {"quickstart", "suggest"} <= {spec.name for spec in CORE.values() if spec.group == "Begin"}
+    assert {"quickstart", "suggest"} <= {
+        spec.name for spec in CORE.values() if spec.group == "Begin"
+    }
 
 
 def test_one_option_is_explained(shown: Any) -> None:

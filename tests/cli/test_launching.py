@@ -38,27 +38,52 @@ def test_cards_are_accelerates_affair() -> None:
 
 def test_processors_are_torchs() -> None:
     found = launcher(FILE, {"num_processes": 2, "num_machines": 1, "use_cpu": True})
-    assert found == ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--standalone"]
+    assert found == [
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        "1",
+        "--nproc-per-node",
+        "2",
+        "--standalone",
+    ]
     meeting = {"machine_rank": 1, "main_process_ip": "10.0.0.1", "main_process_port": 29500}
     found = launcher(FILE, {"num_processes": 8, "num_machines": 2, "use_cpu": True, **meeting})
-    assert " ".join(found[2:]) == "--nnodes 2 --nproc-per-node 4 --node-rank 1 --master-addr 10.0.0.1 --master-port 29500"
+    assert (
+        " ".join(found[2:])
+        == "--nnodes 2 --nproc-per-node 4 --node-rank 1 --master-addr 10.0.0.1 --master-port 29500"
+    )
 
 
 def test_errors_of_another_process_name_the_run_and_not_its_copy() -> None:
     copy, run = Path("/tmp/plant-process-1/run"), Path("plant-run")
     with pytest.raises(UsageError) as caught, _naming_run(copy, run):
-        raise UsageError(f"no run in '{copy}'", where=f"{copy}/corpus", expected="a run", todo=f"plant mig --run {copy}")
+        raise UsageError(
+            f"no run in '{copy}'",
+            where=f"{copy}/corpus",
+            expected="a run",
+            todo=f"plant mig --run {copy}",
+        )
     assert "plant-process" not in str(caught.value)
     assert caught.value.where == "plant-run/corpus"
 
 
 @pytest.mark.parametrize("given", [["--launch", "two.yaml"], ["--launch=two.yaml"]])
-def test_the_command_is_started_again_without_the_option(tmp_path: Path, started: list[str], given: list[str]) -> None:
+def test_the_command_is_started_again_without_the_option(
+    tmp_path: Path, started: list[str], given: list[str]
+) -> None:
     file = tmp_path / "two.yaml"
     file.write_text("num_processes: 2\nuse_cpu: true\n")
     with pytest.raises(Replaced):
         launch(file, ["finetune", *given, "--epochs", "2"])
-    assert started[started.index("plant_cli") - 2 :] == ["-m", "--", "plant_cli", "finetune", "--epochs", "2"]
+    assert started[started.index("plant_cli") - 2 :] == [
+        "-m",
+        "--",
+        "plant_cli",
+        "finetune",
+        "--epochs",
+        "2",
+    ]
     assert without_launch(["mig", "data.parquet"]) == ["mig", "data.parquet"]
 
 

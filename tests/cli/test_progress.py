@@ -34,7 +34,9 @@ def test_a_log_gets_start_a_line_every_30_seconds_and_end() -> None:
 def test_more_than_all_is_never_told() -> None:
     """Processes count together what may not divide evenly."""
     lines: list[str] = []
-    task = _LineTask("prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__)
+    task = _LineTask(
+        "prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__
+    )
     task.advance(226)
     task.finish()
     assert "225 of 225 documents" in lines[1]
@@ -61,7 +63,10 @@ def test_quiet_keeps_warnings_only() -> None:
 
 def test_a_failed_task_is_not_called_done() -> None:
     stream = io.StringIO()
-    with pytest.raises(ValueError, match="no"), ConsoleReporter(stream=stream).progress("x", 1, "steps"):
+    with (
+        pytest.raises(ValueError, match="no"),
+        ConsoleReporter(stream=stream).progress("x", 1, "steps"),
+    ):
         raise ValueError("no")
     assert "done" not in stream.getvalue()
 
@@ -80,6 +85,9 @@ def test_bars_nest_and_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(part in text for part in ("outer [bold]", "inner", "half [way]", "after\n", "2/2"))
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(-1, "0.0s"), (4.25, "4.2s"), (59.96, "60.0s"), (185, "3m05s"), (7620, "2h07m")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-1, "0.0s"), (4.25, "4.2s"), (59.96, "60.0s"), (185, "3m05s"), (7620, "2h07m")],
+)
 def test_durations(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text

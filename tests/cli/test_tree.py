@@ -18,7 +18,9 @@ from tests.cli.conftest import make_plugin
 class DigOptions(Options):
     depth: int = option(3, "How deep, in metres.", level="everyday", ge=1, was="metres")
     tool: Literal["spade", "fork"] = option("spade", "What to dig with.")
-    wet: bool = option(True, "Water the soil first: with rain.", level="everyday", was="water_first")
+    wet: bool = option(
+        True, "Water the soil first: with rain.", level="everyday", was="water_first"
+    )
     near: list[str] = option([], "Plants near by (repeatable).")
     seedling: Choice = choice("signal", "oak", "What to plant.")
     output: str | None = option(None, "Where to write.", short="-O")
@@ -35,19 +37,42 @@ def _run(context: Any, options: Any) -> Result:
 
 SPECS = (
     StageSpec(
-        name="dig", summary="Dig a hole.", options=DigOptions, run=_run, sections=("data", "machine"), examples=("plant dig --depth 2",)
+        name="dig",
+        summary="Dig a hole.",
+        options=DigOptions,
+        run=_run,
+        sections=("data", "machine"),
+        examples=("plant dig --depth 2",),
     ),
     StageSpec(name="dig show", summary="Show a hole.", options=ShowOptions, run=_run, writes=False),
     StageSpec(name="mig", summary="Count.", run=_run),
-    StageSpec(name="soil make", summary="Make soil.", options=NoOptions, run=_run, writes=False, needs_run=False, group="Corpus"),
-    StageSpec(name="soil sift", summary="Sift soil.", options=NoOptions, run=_run, writes=False, needs_run=False, group="Corpus"),
+    StageSpec(
+        name="soil make",
+        summary="Make soil.",
+        options=NoOptions,
+        run=_run,
+        writes=False,
+        needs_run=False,
+        group="Corpus",
+    ),
+    StageSpec(
+        name="soil sift",
+        summary="Sift soil.",
+        options=NoOptions,
+        run=_run,
+        writes=False,
+        needs_run=False,
+        group="Corpus",
+    ),
 )
 
 
 @pytest.fixture
 def plant(garden: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
     calls: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(execution, "execute", lambda spec, registry, given: calls.append((spec.name, given)))
+    monkeypatch.setattr(
+        execution, "execute", lambda spec, registry, given: calls.append((spec.name, given))
+    )
 
     def run(*args: str) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
         calls.clear()
@@ -68,24 +93,52 @@ def test_flags_reach_their_sections(plant: Any) -> None:
     _, [(name, given)] = plant(*arguments.split())
     assert name == "dig"
     assert given["dig"] == {"wet": False, "near": ["a", "b"], "tool": "fork"}
-    assert (given["data"], given["machine"]) == ({"path": "corpus.csv", "text_column": "body"}, {"seed": 7})
+    assert (given["data"], given["machine"]) == (
+        {"path": "corpus.csv", "text_column": "body"},
+        {"seed": 7},
+    )
 
 
 def test_general_flags(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, calls = plant(*["mig", "--run", "r", "--tag", "t", "--set", "a.b=1", "--set", "c.d=x", "--force", "--format", "json", "-q"])
+    _, calls = plant(
+        *[
+            "mig",
+            "--run",
+            "r",
+            "--tag",
+            "t",
+            "--set",
+            "a.b=1",
+            "--set",
+            "c.d=x",
+            "--force",
+            "--format",
+            "json",
+            "-q",
+        ]
+    )
     switches = {"force": True, "format": "json", "quiet": True}
-    assert calls[0][1]["general"] == {"run": Path("r"), "tag": "t", "set": ["a.b=1", "c.d=x"], **switches}
+    assert calls[0][1]["general"] == {
+        "run": Path("r"),
+        "tag": "t",
+        "set": ["a.b=1", "c.d=x"],
+        **switches,
+    }
     monkeypatch.setenv("PLANT_RUN", "elsewhere")
     assert str(plant("mig")[1][0][1]["general"]["run"]) == "elsewhere"
 
 
 def test_component_and_short_flags(plant: Any) -> None:
-    assert plant("dig", "--seedling", "elm", "-O", "x")[1] == [("dig", {"dig": {"seedling": "elm", "output": "x"}})]
+    assert plant("dig", "--seedling", "elm", "-O", "x")[1] == [
+        ("dig", {"dig": {"seedling": "elm", "output": "x"}})
+    ]
 
 
 def test_a_stage_and_its_action_share_the_first_word(plant: Any) -> None:
     assert plant("dig", "show", "E11.9")[1] == [("dig show", {"dig show": {"label": "E11.9"}})]
-    assert plant("dig", "--depth", "2", "show")[1] == [("dig", {"dig": {"depth": 2}, "data": {"path": "show"}})]
+    assert plant("dig", "--depth", "2", "show")[1] == [
+        ("dig", {"dig": {"depth": 2}, "data": {"path": "show"}})
+    ]
 
 
 def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,16 +154,46 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
     [
         (["dgi"], 2, "error: there is no command 'dgi'", "did you mean 'dig'?"),
         (["dig", "--dept", "3"], 2, "error: there is no option '--dept'", "did you mean '--depth'"),
-        (["dig", "show", "-dash"], 2, "error: there is no option '-d'", "before a value that begins with a dash"),
-        (["dig", "--depth", "deep"], 3, "error: the value of --depth is not valid", "expected:   a valid integer"),
+        (
+            ["dig", "show", "-dash"],
+            2,
+            "error: there is no option '-d'",
+            "before a value that begins with a dash",
+        ),
+        (
+            ["dig", "--depth", "deep"],
+            3,
+            "error: the value of --depth is not valid",
+            "expected:   a valid integer",
+        ),
         (["dig", "--tool", "spoon"], 3, "error: the value of --tool is not valid", "'spade'"),
         (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),
-        (["dig", "show", "--label", "a"], 2, "error: '--label' is no option but an argument", "what to do: write its value alone"),
+        (
+            ["dig", "show", "--label", "a"],
+            2,
+            "error: '--label' is no option but an argument",
+            "what to do: write its value alone",
+        ),
         (["dig", "show", "a", "b"], 2, "(b)", "plant dig show [OPTIONS]"),
         (["dig", "--depth"], 2, "requires an argument", "where:      plant dig"),
-        (["dig", "--metres=4"], 2, "error: the option '--metres' is called '--depth'", "what to do: write --depth instead"),
-        (["dig", "--water-first"], 2, "error: the option '--water-first' is called '--wet'", "expected:   --wet"),
-        (["dig", "--no-water-first"], 2, "error: the option '--no-water-first' is called '--no-wet'", "write --no-wet instead"),
+        (
+            ["dig", "--metres=4"],
+            2,
+            "error: the option '--metres' is called '--depth'",
+            "what to do: write --depth instead",
+        ),
+        (
+            ["dig", "--water-first"],
+            2,
+            "error: the option '--water-first' is called '--wet'",
+            "expected:   --wet",
+        ),
+        (
+            ["dig", "--no-water-first"],
+            2,
+            "error: the option '--no-water-first' is called '--no-wet'",
+            "write --no-wet instead",
+        ),
     ],
 )
 def test_a_command_line_that_cannot_be_read_is_explained_in_four_parts(
@@ -121,7 +204,12 @@ def test_a_command_line_that_cannot_be_read_is_explained_in_four_parts(
     assert said.splitlines()[0].startswith("error: ")
     assert what in said.splitlines()[0]
     assert hint in said
-    assert [line.split(":")[0].strip() for line in said.splitlines()] == ["error", "where", "expected", "what to do"]
+    assert [line.split(":")[0].strip() for line in said.splitlines()] == [
+        "error",
+        "where",
+        "expected",
+        "what to do",
+    ]
 
 
 def test_two_owners_are_an_error_that_names_both(garden: Registry, plant: Any) -> None:
@@ -130,7 +218,9 @@ def test_two_owners_are_an_error_that_names_both(garden: Registry, plant: Any) -
         build(garden).main(["mig"], prog_name="plant")
 
 
-def test_broken_plugins_are_named_where_a_command_is_missing(garden: Registry, plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_plugins_are_named_where_a_command_is_missing(
+    garden: Registry, plant: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     garden.plugins.append(PluginRecord(name="rotten", error="ImportError: no"))
     plant("harvest")
     assert "rotten" in capsys.readouterr().err

@@ -40,7 +40,9 @@ def _predict(context, options):
     for number in range(len(ids)):
         right = gold_labels(number)
         wrong = [name for name in LABELS if name not in right][:1]
-        labels.append(wrong + right[:1] if (system and number % 2) or number < (seed or 0) else right + wrong)
+        labels.append(
+            wrong + right[:1] if (system and number % 2) or number < (seed or 0) else right + wrong
+        )
     scores = [[0.9, 0.8, 0.1][: len(names)] for names in labels]
     if options.auc:
         index = context.corpus().labels
@@ -49,7 +51,9 @@ def _predict(context, options):
                 ranks = {name: rank for rank, name in enumerate(named)}
                 logits = [float(-ranks.get(name, len(index))) for name in index.ids]
                 kept.write(np.array([row]), np.array([logits], dtype=np.float32))
-    pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(context.folder / "predictions.parquet")
+    pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(
+        context.folder / "predictions.parquet"
+    )
     return Result()
 
 
@@ -61,8 +65,22 @@ def played(tmp_path):
     @hookimpl
     def plant_register_stages():
         return [
-            StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",), system="trains"),
-            StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",), system="scores"),
+            StageSpec(
+                name="finetune",
+                summary="played",
+                options=PlayedOptions,
+                run=_finetune,
+                sections=("data",),
+                system="trains",
+            ),
+            StageSpec(
+                name="predict",
+                summary="played",
+                options=PlayedOptions,
+                run=_predict,
+                sections=("data",),
+                system="scores",
+            ),
             *(spec for spec in SPECS if spec.name in ("eval", "significance", "diff", "verify")),
         ]
 
@@ -75,7 +93,17 @@ def played(tmp_path):
 
     def run(name, tag=None, run="run", force=False, seed=0, **options):
         flags = {name: options, "data": {"path": str(path)}, "machine": {"seed": seed}}
-        return run_stage(Request(registry=registry, run_path=tmp_path / run, flags=flags, reporter=reporter, force=force), name, tag)
+        return run_stage(
+            Request(
+                registry=registry,
+                run_path=tmp_path / run,
+                flags=flags,
+                reporter=reporter,
+                force=force,
+            ),
+            name,
+            tag,
+        )
 
     for tag in (None, "baseline"):
         run("finetune", tag)
@@ -104,8 +132,16 @@ def trained_once(tmp_path_factory):
         if kind not in made:
             made[kind] = tmp_path_factory.mktemp(kind) / "run"
             for stage, *sets in TRAINED[kind]:
-                tag = next((text.removeprefix("tag=") for text in sets if text.startswith("tag=")), None)
-                run_at(made[kind], stage, *CLINIC, *(text for text in sets if not text.startswith("tag=")), tag=tag)
+                tag = next(
+                    (text.removeprefix("tag=") for text in sets if text.startswith("tag=")), None
+                )
+                run_at(
+                    made[kind],
+                    stage,
+                    *CLINIC,
+                    *(text for text in sets if not text.startswith("tag=")),
+                    tag=tag,
+                )
         return made[kind]
 
     return train
@@ -128,8 +164,19 @@ def act(tmp_path):
     """Run an action that needs no run: `act("data stats", data={"path": …}, force=True)`; options by name, `-` is `_`."""
 
     def run(name, /, *, data=None, reporter=None, force=False, **options):
-        options = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
-        data = {key: str(value) if isinstance(value, Path) else value for key, value in (data or {}).items()}
-        return run_at(tmp_path / "nowhere", name, flags={name: options, "data": data}, force=force, reporter=reporter or SilentReporter())
+        options = {
+            key: str(value) if isinstance(value, Path) else value for key, value in options.items()
+        }
+        data = {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in (data or {}).items()
+        }
+        return run_at(
+            tmp_path / "nowhere",
+            name,
+            flags={name: options, "data": data},
+            force=force,
+            reporter=reporter or SilentReporter(),
+        )
 
     return run

@@ -25,10 +25,17 @@ def ablate(tmp_path):
 
 
 def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
-    table, steps = ablate("mig: {}\n" + SCORERS + CHANGES, change=["two changes: finetune.scorers=[titles, words], mig.k=5"])
+    table, steps = ablate(
+        "mig: {}\n" + SCORERS + CHANGES,
+        change=["two changes: finetune.scorers=[titles, words], mig.k=5"],
+    )
     assert [row[0] for row in table.rows] == ["full", "words alone", "titles alone", "two changes"]
     assert [column.name for column in table.columns[:3]] == ["system", "P@1", "P@5"]
-    assert [row[0] for row in steps.rows][-3:] == ["mig-two-changes", "finetune-two-changes", "significance"]
+    assert [row[0] for row in steps.rows][-3:] == [
+        "mig-two-changes",
+        "finetune-two-changes",
+        "significance",
+    ]
     again = ablate("mig: {}\n" + SCORERS + CHANGES)
     assert [row[0] for row in again[0].rows] == ["full", "words alone", "titles alone"]
     assert {row[0]: row[1] for row in again[1].rows if row[0] != "significance"} == dict.fromkeys(
@@ -38,17 +45,29 @@ def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
 
 def test_another_comparison_of_a_shared_run_is_made_anew_also_on_resuming(ablate):
     ablate("mig: {}\n" + SCORERS + CHANGES)
-    table, _ = ablate("mig: {}\n" + SCORERS + "changes:\n  titles alone: {finetune: {scorers: [titles]}}\n", resume=True)
+    table, _ = ablate(
+        "mig: {}\n" + SCORERS + "changes:\n  titles alone: {finetune: {scorers: [titles]}}\n",
+        resume=True,
+    )
     assert [row[0] for row in table.rows] == ["full", "titles alone"]
 
 
 def test_a_change_takes_training_documents_away(ablate, tmp_path):
     table, steps = ablate("mig: {}\n" + SCORERS, change=["few: data.train_share=0.5"])
     assert [row[0] for row in table.rows] == ["full", "few"]
-    assert [row[0] for row in steps.rows] == ["mig", "finetune", "mig-few", "finetune-few", "significance"]
+    assert [row[0] for row in steps.rows] == [
+        "mig",
+        "finetune",
+        "mig-few",
+        "finetune-few",
+        "significance",
+    ]
     run, shown = tmp_path / "run", {row[0]: row[3] for row in steps.rows}
     assert ("documents 90," in shown["mig"], "documents 45," in shown["mig-few"]) == (True, True)
-    counts, known = ([*one.combination.train_counts] for one in (open_model(run, tag="few").model, open_model(run).model))
+    counts, known = (
+        [*one.combination.train_counts]
+        for one in (open_model(run, tag="few").model, open_model(run).model)
+    )
     assert counts == read_json(run / "finetune-few" / "scorers.json", "the scorers")["train_counts"]
     assert 0 < sum(counts) < sum(known)
     assert len(counts) == len(known)
@@ -72,13 +91,24 @@ def test_what_is_no_change_is_refused(ablate, tmp_path, change, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("titles: {model: {label_queries: titles}}", "no label has a title that its query could start from"),
+        (
+            "titles: {model: {label_queries: titles}}",
+            "no label has a title that its query could start from",
+        ),
         ("two levels: {model: {decoder: joint-laat}}", "the labels of the corpus have no parents"),
     ],
 )
 def test_what_the_network_of_a_change_lacks_is_told_before_anything_trains(change, says, tmp_path):
-    corpus = write_documents(tmp_path / "d.parquet", *((split, f"text {split}", ["a"]) for split in ("train", "validation", "test")))
+    corpus = write_documents(
+        tmp_path / "d.parquet",
+        *((split, f"text {split}", ["a"]) for split in ("train", "validation", "test")),
+    )
     (tmp_path / "r.yaml").write_text(f"mig: {{}}\nfinetune: {{}}\nchanges:\n  {change}\n")
     with pytest.raises(PlantError, match=says):
-        run_at(tmp_path / "run", "ablate", f"data.path={corpus}", flags={"ablate": {"recipe": str(tmp_path / "r.yaml")}})
+        run_at(
+            tmp_path / "run",
+            "ablate",
+            f"data.path={corpus}",
+            flags={"ablate": {"recipe": str(tmp_path / "r.yaml")}},
+        )
     assert not list((tmp_path / "run").glob("*/stage.json"))

@@ -18,11 +18,16 @@ def test_what_can_be_made_again_goes_and_results_stay(laboratory):
     half.write_bytes(bytes(500))
     spent.append(half)
 
-    assert laboratory.run("clean", options={"dry_run": True}).summary == {"bytes": 3500, "removed": 0}
+    assert laboratory.run("clean", options={"dry_run": True}).summary == {
+        "bytes": 3500,
+        "removed": 0,
+    }
     assert all(path.exists() for path in spent)
     result = laboratory.run("clean")
     assert result.summary == {"bytes": 3500, "removed": 4}
-    assert sorted(row[0] for row in result.tables[0].rows) == sorted(str(path.relative_to(laboratory.path)) for path in spent)
+    assert sorted(row[0] for row in result.tables[0].rows) == sorted(
+        str(path.relative_to(laboratory.path)) for path in spent
+    )
     assert not any(path.exists() for path in spent)
     assert (needed / "data").exists()
     assert (laboratory.text("alpha"), laboratory.text("beta")) == ("3", "3")

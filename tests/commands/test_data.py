@@ -20,8 +20,14 @@ def made(act: Any, tmp_path: Path) -> Path:
     return path
 
 
-def test_make_writes_the_same_bytes_again_with_labels_and_evidence(act: Any, made: Path, tmp_path: Path) -> None:
-    assert {path.name for path in made.parent.iterdir()} == {"data.parquet", "data.labels.parquet", "data.evidence.parquet"}
+def test_make_writes_the_same_bytes_again_with_labels_and_evidence(
+    act: Any, made: Path, tmp_path: Path
+) -> None:
+    assert {path.name for path in made.parent.iterdir()} == {
+        "data.parquet",
+        "data.labels.parquet",
+        "data.evidence.parquet",
+    }
     assert pl.read_parquet(made).columns == ["doc_id", "text", "labels", "split"]
     again = tmp_path / "again.parquet"
     act("data make", dataset="synthetic-clinic", documents=100, labels=20, seed=0, output=again)
@@ -39,16 +45,35 @@ def test_stats_say_what_is_there(act: Any, made: Path) -> None:
 
 
 def test_split_parts_all_documents_anew(act: Any, made: Path, tmp_path: Path) -> None:
-    result = act("data split", data={"path": made}, output=tmp_path / "out", test=0.2, validation=0.1, seed=1)
+    result = act(
+        "data split", data={"path": made}, output=tmp_path / "out", test=0.2, validation=0.1, seed=1
+    )
     assert result.data["documents"] == {"train": 70, "validation": 10, "test": 20}
     assert act("data stats", data={"path": tmp_path / "out"}).data["labels"] == 20
 
 
 def test_split_keeps_groups_together(act: Any, tmp_path: Path) -> None:
-    rows = pl.DataFrame({"doc_id": [str(i) for i in range(100)], "text": [f"text {i}" for i in range(100)], "labels": [["a"]] * 100})
-    rows.with_columns(patient=pl.Series([f"p{i % 20}" for i in range(100)])).write_parquet(tmp_path / "notes.parquet")
-    act("data split", data={"path": tmp_path / "notes.parquet", "group_column": "patient"}, output=tmp_path / "s.parquet", test=0.3)
-    places = pl.read_parquet(tmp_path / "s.parquet").select(pl.col("doc_id").cast(pl.Int64) % 20, "split").unique()
+    rows = pl.DataFrame(
+        {
+            "doc_id": [str(i) for i in range(100)],
+            "text": [f"text {i}" for i in range(100)],
+            "labels": [["a"]] * 100,
+        }
+    )
+    rows.with_columns(patient=pl.Series([f"p{i % 20}" for i in range(100)])).write_parquet(
+        tmp_path / "notes.parquet"
+    )
+    act(
+        "data split",
+        data={"path": tmp_path / "notes.parquet", "group_column": "patient"},
+        output=tmp_path / "s.parquet",
+        test=0.3,
+    )
+    places = (
+        pl.read_parquet(tmp_path / "s.parquet")
+        .select(pl.col("doc_id").cast(pl.Int64) % 20, "split")
+        .unique()
+    )
     assert places["doc_id"].is_duplicated().sum() == 0
     assert places["split"].n_unique() == 3
 
@@ -57,28 +82,47 @@ def test_convert_puts_labels_right_and_warns_of_guesses(act: Any, tmp_path: Path
     (tmp_path / "x.tsv").write_text("body\tcodes\none\t a ;a;b\n")
     reporter = SilentReporter()
     data = {"text_column": "body", "labels_column": "codes"}
-    act("data convert", reporter=reporter, data=data, path=tmp_path / "x.tsv", output=tmp_path / "y.jsonl")
+    act(
+        "data convert",
+        reporter=reporter,
+        data=data,
+        path=tmp_path / "x.tsv",
+        output=tmp_path / "y.jsonl",
+    )
     row = pl.read_ndjson(tmp_path / "y.jsonl").row(0, named=True)
     assert (row["text"], row["labels"]) == ("one", ["a", "b"])
     assert "split 80/10/10" in reporter.warnings[0]
 
 
 @pytest.mark.parametrize("name", ["annif-jsonl", "annif-folder"])
-def test_convert_writes_formats_of_other_tools_and_reads_them_by_content(act: Any, made: Path, tmp_path: Path, name: str) -> None:
+def test_convert_writes_formats_of_other_tools_and_reads_them_by_content(
+    act: Any, made: Path, tmp_path: Path, name: str
+) -> None:
     reporter = SilentReporter()
-    act("data convert", reporter=reporter, path=made, output=tmp_path / "out", to=name, compression="gz")
+    act(
+        "data convert",
+        reporter=reporter,
+        path=made,
+        output=tmp_path / "out",
+        to=name,
+        compression="gz",
+    )
     assert any("gold evidence" in warning for warning in reporter.warnings)
     back = tmp_path / "back.parquet"
     result = act("data convert", reporter=reporter, path=tmp_path / "out", output=back)
     assert any(name in note for note in reporter.notes)
     before, after = pl.read_parquet(made), pl.read_parquet(back)
     assert result.data["documents"] == {"train": 75, "validation": 10, "test": 15}
-    assert sorted(map(sorted, after["labels"].to_list())) == sorted(map(sorted, before["labels"].to_list()))
+    assert sorted(map(sorted, after["labels"].to_list())) == sorted(
+        map(sorted, before["labels"].to_list())
+    )
     titled = [
         dict(pl.read_parquet(path).select("label", "title").rows())
         for path in (tmp_path / "back.labels.parquet", made.parent / "data.labels.parquet")
     ]
-    assert {label: titled[0][label] for row in after["labels"] for label in row}.items() <= titled[1].items()
+    assert {label: titled[0][label] for row in after["labels"] for label in row}.items() <= titled[
+        1
+    ].items()
 
 
 def test_convert_refuses_what_it_cannot_write(act: Any, made: Path, tmp_path: Path) -> None:
@@ -86,7 +130,11 @@ def test_convert_refuses_what_it_cannot_write(act: Any, made: Path, tmp_path: Pa
     with pytest.raises(UsageError, match="there already"):
         act("data convert", path=made, output=tmp_path / "out", to="annif-csv")
     act("data convert", path=made, output=tmp_path / "out", to="annif-tsv", force=True)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.tsv", "validation.tsv", "test.tsv"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "train.tsv",
+        "validation.tsv",
+        "test.tsv",
+    }
 
 
 @pytest.mark.parametrize("of", [1, 3])
@@ -98,15 +146,25 @@ def test_shares_of_convert_are_the_whole_together(
     source = tmp_path / "from" / name
     act("data convert", path=made, output=source)
     whole = act("data convert", path=source, output=tmp_path / "whole")
-    parts = [act("data convert", path=source, output=tmp_path / "parts", shard=f"{n}/{of}") for n in range(1, of + 1)]
+    parts = [
+        act("data convert", path=source, output=tmp_path / "parts", shard=f"{n}/{of}")
+        for n in range(1, of + 1)
+    ]
     for split, documents in whole.data["documents"].items():
         assert sum(part.data["documents"][split] for part in parts) == documents
-    assignments = [sum(row[2] for part in parts for row in part.tables[0].rows if row[0] == split) for split in whole.data["documents"]]  # type: ignore[misc]
+    assignments = [
+        sum(row[2] for part in parts for row in part.tables[0].rows if row[0] == split)
+        for split in whole.data["documents"]
+    ]  # type: ignore[misc]
     assert assignments == [row[2] for row in whole.tables[0].rows]
     for table in sorted((tmp_path / "whole").iterdir()):
-        found = sorted((tmp_path / "parts").glob(f"{table.stem}-*")) or [tmp_path / "parts" / table.name]
+        found = sorted((tmp_path / "parts").glob(f"{table.stem}-*")) or [
+            tmp_path / "parts" / table.name
+        ]
         assert pl.concat(pl.read_parquet(path) for path in found).equals(pl.read_parquet(table))
-    joined = [act("data stats", data={"path": tmp_path / folder}).data for folder in ("whole", "parts")]
+    joined = [
+        act("data stats", data={"path": tmp_path / folder}).data for folder in ("whole", "parts")
+    ]
     assert joined[0] == joined[1]
 
 
@@ -121,7 +179,9 @@ def test_a_share_that_is_missing_or_written_twice(act: Any, made: Path, tmp_path
 
 
 def test_bad_rows_are_left_out_with_a_warning(act: Any, tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("text,labels,split\na fever,a,train\nb,c,d,e\nsome cough,b,train\n")
+    (tmp_path / "x.csv").write_text(
+        "text,labels,split\na fever,a,train\nb,c,d,e\nsome cough,b,train\n"
+    )
     data, reporter = {"path": tmp_path / "x.csv"}, SilentReporter()
     act("data stats", reporter=reporter, data={**data, "rejects": tmp_path / "rejects.tsv"})
     assert "1 rows cannot be read" in reporter.warnings[0]
@@ -130,21 +190,30 @@ def test_bad_rows_are_left_out_with_a_warning(act: Any, tmp_path: Path) -> None:
 
 def test_several_columns_of_text(act: Any, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("title,abstract,labels,split\nA fever,with cough,a,train\n")
-    act("data convert", path=tmp_path / "x.csv", output=tmp_path / "y.parquet", data={"text_column": "title,abstract"})
+    act(
+        "data convert",
+        path=tmp_path / "x.csv",
+        output=tmp_path / "y.parquet",
+        data={"text_column": "title,abstract"},
+    )
     assert pl.read_parquet(tmp_path / "y.parquet")["text"].to_list() == ["A fever\nwith cough"]
 
 
 @pytest.fixture
 def check(act: Any) -> Any:
     """`check(path, {section data}, **options)`."""
-    return lambda path, data=None, **options: act("data check", data={"path": path, **(data or {})}, **options)
+    return lambda path, data=None, **options: act(
+        "data check", data={"path": path, **(data or {})}, **options
+    )
 
 
 @pytest.fixture
 def spoilt(tmp_path: Path) -> Path:
     path = tmp_path / "spoilt.csv"
     same = "the same text in two splits"
-    path.write_text(f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A ,train\n")
+    path.write_text(
+        f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A ,train\n"
+    )
     return path
 
 
@@ -154,7 +223,9 @@ def test_a_sound_corpus(check: Any, made: Path) -> None:
     assert result.failure is None
 
 
-def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(check: Any, spoilt: Path) -> None:
+def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(
+    check: Any, spoilt: Path
+) -> None:
     result = check(spoilt)
     assert result.failure is None
     assert {finding["what"] for finding in result.data["findings"]} >= {
@@ -164,13 +235,22 @@ def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(check
     failed = check(spoilt, fail_on_warning=True)
     assert failed.tables[0].rows == result.tables[0].rows
     assert failed.failure is not None
-    assert (failed.failure.exit_code, "checks found something wrong" in failed.failure.what) == (4, True)
+    assert (failed.failure.exit_code, "checks found something wrong" in failed.failure.what) == (
+        4,
+        True,
+    )
 
 
 def test_what_would_stop_a_run_is_listed_and_fails(check: Any, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"doc_id": 1, "text": "", "labels": [], "split": "train"}\n' * 2)
+    (tmp_path / "x.jsonl").write_text(
+        '{"doc_id": 1, "text": "", "labels": [], "split": "train"}\n' * 2
+    )
     result = check(tmp_path / "x.jsonl")
-    assert [finding["level"] for finding in result.data["findings"]][:3] == ["fatal", "fatal", "fatal"]
+    assert [finding["level"] for finding in result.data["findings"]][:3] == [
+        "fatal",
+        "fatal",
+        "fatal",
+    ]
     assert result.failure is not None
     assert result.failure.exit_code == 4
 
@@ -178,15 +258,22 @@ def test_what_would_stop_a_run_is_listed_and_fails(check: Any, tmp_path: Path) -
 def test_gold_evidence(check: Any, made: Path) -> None:
     beside = made.parent / "data.evidence.parquet"
     evidence = pl.read_parquet(beside)
-    evidence.with_columns(end=pl.when(pl.int_range(pl.len()) < 3).then(9999).otherwise("end")).write_parquet(beside)
+    evidence.with_columns(
+        end=pl.when(pl.int_range(pl.len()) < 3).then(9999).otherwise("end")
+    ).write_parquet(beside)
     worst, *_ = check(made).data["findings"]
     assert (worst["level"], worst["count"]) == ("fatal", 3)
     assert worst["what"] == "evidence spans lie outside the text of their document"
 
 
-def test_a_cleaned_copy_passes_and_every_change_is_listed(check: Any, spoilt: Path, tmp_path: Path) -> None:
+def test_a_cleaned_copy_passes_and_every_change_is_listed(
+    check: Any, spoilt: Path, tmp_path: Path
+) -> None:
     result = check(spoilt, fix=tmp_path / "clean.parquet")
-    assert [Path(path).name for path in result.data["written"]] == ["clean.parquet", "clean.parquet.changes.tsv"]
+    assert [Path(path).name for path in result.data["written"]] == [
+        "clean.parquet",
+        "clean.parquet.changes.tsv",
+    ]
     changes = pl.read_csv(tmp_path / "clean.parquet.changes.tsv", separator="\t")
     assert changes.columns == ["split", "doc_id", "change"]
     assert "left out: another split has its text" in changes["change"].to_list()
@@ -219,8 +306,15 @@ def test_a_cleaned_copy_keeps_the_evidence_that_a_run_keeps(check: Any, tmp_path
     path, clean = tmp_path / "x.parquet", tmp_path / "clean.parquet"
     labels = [["heart failure", "asthma"], ["Heart Failure"], ["Heart Failure"]]
     texts = [f"a patient with heart failure and asthma, number {i} of {i * i}" for i in range(3)]
-    pl.DataFrame({"doc_id": ["a", "b", "c"], "text": texts, "labels": labels, "split": ["train"] * 3}).write_parquet(path)
-    spans = [("a", "heart failure", 15, 28), ("b", "Heart Failure ", 15, 28), ("c", "asthma", 33, 39), ("c", "asthma", 0, 9)]
+    pl.DataFrame(
+        {"doc_id": ["a", "b", "c"], "text": texts, "labels": labels, "split": ["train"] * 3}
+    ).write_parquet(path)
+    spans = [
+        ("a", "heart failure", 15, 28),
+        ("b", "Heart Failure ", 15, 28),
+        ("c", "asthma", 33, 39),
+        ("c", "asthma", 0, 9),
+    ]
     evidence = pl.DataFrame(spans, schema=["doc_id", "label", "start", "end"], orient="row")
     evidence.write_parquet(tmp_path / "x.evidence.parquet")
     result = check(path, fix=clean)
@@ -233,9 +327,14 @@ def test_a_cleaned_copy_keeps_the_evidence_that_a_run_keeps(check: Any, tmp_path
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [("b,,x,train\n", "the corpus holds no documents"), ("b,a text of some length,,train\nc,,x,train\n", "1 checks found something wrong")],
+    [
+        ("b,,x,train\n", "the corpus holds no documents"),
+        ("b,a text of some length,,train\nc,,x,train\n", "1 checks found something wrong"),
+    ],
 )
-def test_a_copy_that_is_still_not_sound_is_a_failure(check: Any, tmp_path: Path, rows: str, said: str) -> None:
+def test_a_copy_that_is_still_not_sound_is_a_failure(
+    check: Any, tmp_path: Path, rows: str, said: str
+) -> None:
     (tmp_path / "x.csv").write_text(f"doc_id,text,labels,split\n{rows}")
     result = check(tmp_path / "x.csv", fix=tmp_path / "clean.csv")
     assert result.tables[0].rows
@@ -245,7 +344,9 @@ def test_a_copy_that_is_still_not_sound_is_a_failure(check: Any, tmp_path: Path,
 
 
 def test_fail_on_warning_judges_the_copy_too(check: Any, tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some length,,train\n")
+    (tmp_path / "x.csv").write_text(
+        "doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some length,,train\n"
+    )
     assert check(tmp_path / "x.csv", fix=tmp_path / "a.csv").failure is None
     failure = check(tmp_path / "x.csv", fix=tmp_path / "b.csv", fail_on_warning=True).failure
     assert failure is not None
@@ -283,17 +384,27 @@ def test_a_download_is_counted_beside_the_expected_counts(act: Any, tmp_path: Pa
 
 
 def test_drift_names_labels_and_json_has_all_of_them(act: Any, tmp_path: Path) -> None:
-    before = write_documents(tmp_path / "a.parquet", *(("train", f"fever and cough {'x' * i}", ["R50"]) for i in range(1, 41)))
+    before = write_documents(
+        tmp_path / "a.parquet",
+        *(("train", f"fever and cough {'x' * i}", ["R50"]) for i in range(1, 41)),
+    )
     labels = (["R50"], ["U07"])
     later = (("train", f"fever and covid {'y' * i}", labels[i % 2]) for i in range(1, 41))
     after = write_documents(tmp_path / "b.parquet", *later)
     (tmp_path / "v.csv").write_text("label,title\nU07,Covid-19\nR50,Fever\n")
-    result = act("data drift", before=before, after=after, limit=3, data={"vocabulary": tmp_path / "v.csv"})
+    result = act(
+        "data drift", before=before, after=after, limit=3, data={"vocabulary": tmp_path / "v.csv"}
+    )
     titles = [table.title for table in result.tables]
     assert titles[0].endswith("b.parquet")
     assert "Labels that are assigned less often (1)" in titles
     assert "New labels (1)" in titles
-    assert next(table for table in result.tables if table.title == "New labels (1)").rows == [("U07", "Covid-19", 0, 0.0, 20, 0.5)]
+    assert next(table for table in result.tables if table.title == "New labels (1)").rows == [
+        ("U07", "Covid-19", 0, 0.0, 20, 0.5)
+    ]
     assert result.data["unseen_share"] == 0.5
-    assert {row["label"]: row["title"] for row in result.data["labels"]} == {"U07": "Covid-19", "R50": "Fever"}
+    assert {row["label"]: row["title"] for row in result.data["labels"]} == {
+        "U07": "Covid-19",
+        "R50": "Fever",
+    }
     assert {"covid", "cough"} <= {row["word"] for row in result.data["words"]}

@@ -18,7 +18,10 @@ def test_where_harm_is(played, tmp_path):
     assert titles[:2] == ["From A finetune to B baseline", "Documents that lose most"]
     assert "Documents that gain most" not in titles
     assert len(result.tables[1].rows) == 10
-    assert result.tables[0].notes[0] == "errors (wrong and missed labels) on 24 documents of test: A 24, B 48"
+    assert (
+        result.tables[0].notes[0]
+        == "errors (wrong and missed labels) on 24 documents of test: A 24, B 48"
+    )
     documents = pl.read_parquet(tmp_path / "run" / "diff" / "documents.parquet")
     labels = pl.read_csv(tmp_path / "run" / "diff" / "labels.tsv", separator="\t")
     assert documents["harm"].sum() == labels["harm"].sum() == 24

@@ -20,10 +20,17 @@ def test_all_files_and_tables(played, tmp_path):
     content = read(tmp_path)
     assert content == result.data
     assert content["documents"] == 24
-    assert content["metrics"]["P@1"] == {"value": 1.0, "low": pytest.approx(24 / (24 + 1.96**2), abs=1e-4), "high": 1.0}  # as Wilson
+    assert content["metrics"]["P@1"] == {
+        "value": 1.0,
+        "low": pytest.approx(24 / (24 + 1.96**2), abs=1e-4),
+        "high": 1.0,
+    }  # as Wilson
     assert content["metrics"]["micro-F1"]["value"] == 1.0
     assert content["threshold"] == "threshold 0.5 tuned on validation micro-F1"
-    assert [table.title for table in result.tables] == ["Metrics on test", "By training documents of the label"]
+    assert [table.title for table in result.tables] == [
+        "Metrics on test",
+        "By training documents of the label",
+    ]
     assert {p.name for p in (tmp_path / "run" / "eval").iterdir()} == {
         "metrics.json",
         "intervals.json",
@@ -43,7 +50,9 @@ def test_pairs_that_the_corpus_excludes_are_taken_out_unasked(played, tmp_path):
     found = played("eval", run="other", bootstrap=0)
     assert found.data["metrics"]["micro-F1"]["value"] == pytest.approx(2 * 47 / (47 + 48))
     assert found.data["removed_pairs"] == 1
-    assert any("1 pairs of document and label do not count" in note for note in found.tables[0].notes)
+    assert any(
+        "1 pairs of document and label do not count" in note for note in found.tables[0].notes
+    )
 
 
 def test_a_tag_evaluates_its_own_system(played, tmp_path):
@@ -74,11 +83,19 @@ def test_a_second_judgement_of_a_seed_is_of_that_seed(played, tmp_path):
 
 def test_what_to_do_next_compares_systems_that_there_are(played, tmp_path):
     assert played("eval", bootstrap=0).next_step == "plant significance finetune finetune-baseline"
-    assert played("eval", tag="baseline", bootstrap=0).next_step == "plant significance finetune finetune-baseline"
+    assert (
+        played("eval", tag="baseline", bootstrap=0).next_step
+        == "plant significance finetune finetune-baseline"
+    )
     path = str(tmp_path / "run" / "predict" / "predictions.parquet")
-    assert played("eval", tag="tool", predictions=path, bootstrap=0).next_step == f"plant significance finetune {path}"
+    assert (
+        played("eval", tag="tool", predictions=path, bootstrap=0).next_step
+        == f"plant significance finetune {path}"
+    )
     played("finetune", run="alone")
-    assert played("eval", run="alone", bootstrap=0).next_step.startswith("plant finetune --init random --tag baseline")
+    assert played("eval", run="alone", bootstrap=0).next_step.startswith(
+        "plant finetune --init random --tag baseline"
+    )
 
 
 def test_another_tools_file_with_a_threshold(played, tmp_path):
@@ -106,14 +123,23 @@ def test_constants_of_the_propensity_model_can_be_set(played, tmp_path):
     assert result.data["metric_options"] == constants
     assert "options of propensity: a 0.5, b 0.4" in result.tables[0].notes
     compared = played(
-        "significance", systems=["finetune", "baseline"], metric=["PSP@1"], metric_options={"propensity": {"a": 0.5, "b": 0.4}}
+        "significance",
+        systems=["finetune", "baseline"],
+        metric=["PSP@1"],
+        metric_options={"propensity": {"a": 0.5, "b": 0.4}},
     )
     assert compared.data["comparisons"][0]["value_b"] == pytest.approx(expected[0])
 
 
 def test_cut_offs_of_a_family_can_be_set(played):
-    result = played("eval", bootstrap=0, metric_options={"precision": {"k": [2, 4]}, "coverage": {"k": [1]}})
-    assert [name for name in result.data["metrics"] if name.startswith(("P@", "coverage@"))] == ["coverage@1", "P@2", "P@4"]
+    result = played(
+        "eval", bootstrap=0, metric_options={"precision": {"k": [2, 4]}, "coverage": {"k": [1]}}
+    )
+    assert [name for name in result.data["metrics"] if name.startswith(("P@", "coverage@"))] == [
+        "coverage@1",
+        "P@2",
+        "P@4",
+    ]
     assert result.data["metric_options"]["precision"] == {"k": [2, 4]}
 
 
@@ -124,7 +150,11 @@ def test_labels_with_parents_have_hierarchical_metrics(played, tmp_path):
     result = played("eval", tag="baseline", bootstrap=20, hierarchy=str(tmp_path / "parents.csv"))
     metrics = result.data["metrics"]
     assert metrics["micro-F1[level 2]"] == metrics["micro-F1"]  # all labels are leaves
-    assert metrics["micro-F1[level 1]"]["value"] > metrics["hierarchical-F1"]["value"] > metrics["micro-F1"]["value"]
+    assert (
+        metrics["micro-F1[level 1]"]["value"]
+        > metrics["hierarchical-F1"]["value"]
+        > metrics["micro-F1"]["value"]
+    )
     assert metrics["micro-F1[level 1]"]["low"] is not None
 
 
@@ -145,14 +175,21 @@ def test_a_gate_that_fails_leaves_the_results(played, tmp_path):
     with pytest.raises(GateFailed):
         played("eval", tag="baseline", bootstrap=0, require=["P@1>=0.9", "P@2>=0.7"])
     assert read(tmp_path, "eval-baseline")["metrics"]["P@1"]["value"] == 0.5
-    assert list(played("eval", bootstrap=0, metric=["MAP"], require=["P@1>=0.9"]).data["metrics"]) == ["MAP", "P@1"]
+    assert list(
+        played("eval", bootstrap=0, metric=["MAP"], require=["P@1>=0.9"]).data["metrics"]
+    ) == ["MAP", "P@1"]
 
 
 def evaluate(tmp_path, test, predicted, train=("l0", "l1", "l2"), **options):
     """Predictions of another tool on a corpus of its own, read by the command."""
     rows = [("train", f"{label} {i}", [label], f"t{label}{i}") for label in train for i in range(3)]
     rows += [("test", name, labels, name) for name, labels in test.items()]
-    columns = {"split": pl.String, "text": pl.String, "labels": pl.List(pl.String), "doc_id": pl.String}
+    columns = {
+        "split": pl.String,
+        "text": pl.String,
+        "labels": pl.List(pl.String),
+        "doc_id": pl.String,
+    }
     pl.DataFrame(rows, schema=columns, orient="row").write_parquet(tmp_path / "corpus.parquet")
     lists = [(name, list(scores), list(scores.values())) for name, scores in predicted.items()]
     schema = {"doc_id": pl.String, "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)}
@@ -161,7 +198,9 @@ def evaluate(tmp_path, test, predicted, train=("l0", "l1", "l2"), **options):
     flags = {"data": {"path": str(tmp_path / "corpus.parquet")}, "eval": given}
     return {
         name: found["value"]
-        for name, found in run_at(tmp_path / "run", "eval", tag="tool", flags=flags, force=True).data["metrics"].items()
+        for name, found in run_at(tmp_path / "run", "eval", tag="tool", flags=flags, force=True)
+        .data["metrics"]
+        .items()
     }
 
 
@@ -171,19 +210,34 @@ TEST = {"a": ["l0"], "b": ["l1", "new"], "c": []}
 def test_the_edges_are_defined(tmp_path):
     """Each as `docs/using.md` says."""
     nothing = evaluate(tmp_path, TEST, {"a": {}, "b": {}, "c": {}})
-    assert nothing.pop("Hamming-loss") == pytest.approx((1 / 4 + 2 / 4) / 2)  # three labels of train and a new one
-    assert {value for name, value in nothing.items() if not name.startswith(("macro-AUC", "micro-AUC"))} == {0.0}
-    tied = evaluate(tmp_path, TEST, {"a": {"l2": 0.5, "l1": 0.5, "l0": 0.5}, "b": {"l1": 0.5}, "c": {"l0": 0.9}})
-    assert (tied["P@1"], tied["R@5"]) == (1.0, 0.75)  # ties by label index; the unseen gold label is missed; c is left out
-    unknown = evaluate(tmp_path, TEST, {"a": {"nowhere": 0.9, "l0": 0.8}, "b": {"l1": 0.5}, "c": {}})
+    assert nothing.pop("Hamming-loss") == pytest.approx(
+        (1 / 4 + 2 / 4) / 2
+    )  # three labels of train and a new one
+    assert {
+        value for name, value in nothing.items() if not name.startswith(("macro-AUC", "micro-AUC"))
+    } == {0.0}
+    tied = evaluate(
+        tmp_path, TEST, {"a": {"l2": 0.5, "l1": 0.5, "l0": 0.5}, "b": {"l1": 0.5}, "c": {"l0": 0.9}}
+    )
+    assert (tied["P@1"], tied["R@5"]) == (
+        1.0,
+        0.75,
+    )  # ties by label index; the unseen gold label is missed; c is left out
+    unknown = evaluate(
+        tmp_path, TEST, {"a": {"nowhere": 0.9, "l0": 0.8}, "b": {"l1": 0.5}, "c": {}}
+    )
     assert (unknown["P@1"], unknown["MAP"]) == (0.5, 0.5)  # it keeps its rank and is wrong
-    empty = evaluate(tmp_path, TEST, {"a": {"l0": 0.9}, "b": {"l1": 0.9}, "c": {"l0": 0.9}}, convention="xmlrepo")
+    empty = evaluate(
+        tmp_path, TEST, {"a": {"l0": 0.9}, "b": {"l1": 0.9}, "c": {"l0": 0.9}}, convention="xmlrepo"
+    )
     assert empty["P@1"] == pytest.approx(2 / 3)  # c counts as 0
 
 
 def test_one_label_and_one_document(tmp_path):
     found = evaluate(tmp_path, {"a": ["l0"]}, {"a": {"l0": 0.9}}, train=("l0",))
-    assert {found[name] for name in ("P@1", "R@5", "nDCG@5", "MAP", "micro-F1", "macro-F1", "PSP@1")} == {1.0}
+    assert {
+        found[name] for name in ("P@1", "R@5", "nDCG@5", "MAP", "micro-F1", "macro-F1", "PSP@1")
+    } == {1.0}
 
 
 @pytest.mark.parametrize(

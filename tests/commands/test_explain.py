@@ -29,7 +29,9 @@ def run(prepared: Any) -> Any:
 
     def explain(kind: str = "scorers", reporter: Any = None, **options: Any) -> Any:
         clinics[:] = clinics or [prepared(kind)]
-        return clinics[0]("explain", reporter=reporter or SilentReporter(), flags={"explain": options})
+        return clinics[0](
+            "explain", reporter=reporter or SilentReporter(), flags={"explain": options}
+        )
 
     return explain
 
@@ -48,12 +50,16 @@ def test_parts_and_base_are_the_log_odds_in_every_form(run: Any, kind: str) -> N
         amounts = {row[0]: row[1] for row in table.rows}
         total = amounts.pop("together")
         assert sum(amounts.values()) == pytest.approx(total, abs=0.05)
-        assert set(amounts) == {"base", "words", "titles", "neighbours", "linear"} | ({"network"} if kind == "planted" else set())
+        assert set(amounts) == {"base", "words", "titles", "neighbours", "linear"} | (
+            {"network"} if kind == "planted" else set()
+        )
     lines = [json.loads(line) for line in OUTPUT_FORMS["jsonl"](result).splitlines()]
     assert json.loads(OUTPUT_FORMS["json"](result)) == lines
     assert [line["doc_id"] for line in lines] == ["text", "text"]
     for line in lines:
-        assert line["base"] + sum(part["log_odds"] for part in line["parts"]) == pytest.approx(line["log_odds"], abs=1e-6)
+        assert line["base"] + sum(part["log_odds"] for part in line["parts"]) == pytest.approx(
+            line["log_odds"], abs=1e-6
+        )
 
 
 def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any, path: Path) -> None:
@@ -72,13 +78,22 @@ def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any, p
 def test_a_network_reads_a_text_once(run: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("planted", text="a fever")
     best, read = open_model(path).suggest(["a fever and a cough"], k=3)[0], []
-    monkeypatch.setattr(LiveReader, "read", lambda self, rows, old=LiveReader.read: read.append(rows) or old(self, rows))
-    found = [(line["label"], pytest.approx(line["score"], rel=1e-5)) for line in run("planted", text="a fever and a cough", top_k=3).data]
+    monkeypatch.setattr(
+        LiveReader,
+        "read",
+        lambda self, rows, old=LiveReader.read: read.append(rows) or old(self, rows),
+    )
+    found = [
+        (line["label"], pytest.approx(line["score"], rel=1e-5))
+        for line in run("planted", text="a fever and a cough", top_k=3).data
+    ]
     assert found == [(one.label, one.score) for one in best]
     assert len(read) == 1
 
 
-def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, path: Path, tmp_path: Path) -> None:
+def test_a_row_of_a_table_and_a_document_of_the_corpus(
+    run: Any, path: Path, tmp_path: Path
+) -> None:
     table = tmp_path / "new.csv"
     table.write_text("doc_id,text\na,a fever\nb,a cough\n")
     assert {line["doc_id"] for line in run(path=str(table)).data} == {"a", "b"}
@@ -90,7 +105,9 @@ def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, path: Path, tmp
     assert any(part["words"] for part in found.data[0]["parts"])
 
 
-def test_texts_are_scored_once_and_the_corpus_is_read_until_the_document(run: Any, path: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_texts_are_scored_once_and_the_corpus_is_read_until_the_document(
+    run: Any, path: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
     run(text="a fever")
     scored, read = list[int](), list[str]()
     score, stream = FusedScorers.score_some, StoredCorpus.stream
@@ -109,7 +126,13 @@ def test_texts_are_scored_once_and_the_corpus_is_read_until_the_document(run: An
     table.write_text("doc_id,text\na,a fever\nb,a cough\n")
     run(path=str(table))
     assert (scored, read) == ([2], [])
-    document = RequestRunner(Request(registry=installed(), run_path=path)).open("explain").corpus().gold_labels("test").doc_ids[0]
+    document = (
+        RequestRunner(Request(registry=installed(), run_path=path))
+        .open("explain")
+        .corpus()
+        .gold_labels("test")
+        .doc_ids[0]
+    )
     run(document=document)
     assert (scored, read) == ([2, 1], ["test"])
     with pytest.raises(DataError, match="there is no document 'nobody'"):
@@ -155,10 +178,14 @@ NETWORK = {f"5 by {name}" for name in ("network", "attention", "gradient", "rele
 
 
 @pytest.mark.parametrize(("kind", "ways"), [("scorers", SCORERS), ("planted", SCORERS | NETWORK)])
-def test_marked_words_are_measured_against_random_ones_and_gold_spans(run: Any, kind: str, ways: set[str]) -> None:
+def test_marked_words_are_measured_against_random_ones_and_gold_spans(
+    run: Any, kind: str, ways: set[str]
+) -> None:
     result = run(kind, measure="validation", scored=5)
     names = [row[0] for row in result.tables[0].rows]
-    figures = {name: {key: bound["value"] for key, bound in result.data[name].items()} for name in names}
+    figures = {
+        name: {key: bound["value"] for key, bound in result.data[name].items()} for name in names
+    }
     assert figures.keys() - ways == {"marked words", "random words", "5 random words"}
     assert ways <= figures.keys()
     marked, drawn = figures["marked words"], figures["random words"]
@@ -178,12 +205,19 @@ def test_an_evaluation_has_the_same_figures_of_documents_with_gold_spans(prepare
     assert marks["pairs"] == whole["pairs"]
     assert marks["figures"].keys() | {"split", "pairs"} == whole.keys()
     assert marks["figures"]["marked words"]["f1"] == whole["marked words"]["f1"]
-    assert found.tables[-1].title.startswith(f"Marked words of test: {marks['pairs']} gold labels of {marks['documents']} documents")
+    assert found.tables[-1].title.startswith(
+        f"Marked words of test: {marks['pairs']} gold labels of {marks['documents']} documents"
+    )
     for options in ({"metric": ["P@5"]}, {"explained": 0}):
-        assert "marked_words" not in clinic("eval", flags={"eval": {"bootstrap": 0, **options}}, force=True).data
+        assert (
+            "marked_words"
+            not in clinic("eval", flags={"eval": {"bootstrap": 0, **options}}, force=True).data
+        )
 
 
-def test_attention_adds_up_and_gradients_are_those_of_the_hidden_states(run: Any, path: Path) -> None:
+def test_attention_adds_up_and_gradients_are_those_of_the_hidden_states(
+    run: Any, path: Path
+) -> None:
     text, labels, step = "a fever and a cough", [3, 0], 0.02
     run("planted", text=text)
     model: Any = open_model(path).model
@@ -191,14 +225,25 @@ def test_attention_adds_up_and_gradients_are_those_of_the_hidden_states(run: Any
     spans, found = model.compare_tokens(text, words, labels)
     assert found["attention"].sum(axis=1) == pytest.approx([1, 1], abs=1e-5)
     assert found["gradient"].shape == (2, len(spans))
-    reading = model._read([text], words, Scoring(name="text", k=1, batch=1, reporter=SilentReporter())).read(np.array([0]))
+    reading = model._read(
+        [text], words, Scoring(name="text", k=1, batch=1, reporter=SilentReporter())
+    ).read(np.array([0]))
     moves = step * torch.eye(reading.hidden[0, 0].numel())
     for token in range(len(spans)):
-        moved = torch.zeros(len(moves), *reading.hidden[0].shape).index_put((torch.arange(len(moves)), torch.tensor(token)), moves)
+        moved = torch.zeros(len(moves), *reading.hidden[0].shape).index_put(
+            (torch.arange(len(moves)), torch.tensor(token)), moves
+        )
         with torch.no_grad():
-            ends = [model.network.decoder(Reading.of(reading.hidden + way * moved, reading.mask.expand(len(moves), -1))) for way in (1, -1)]
+            ends = [
+                model.network.decoder(
+                    Reading.of(reading.hidden + way * moved, reading.mask.expand(len(moves), -1))
+                )
+                for way in (1, -1)
+            ]
         slopes = (ends[0] - ends[1])[:, labels] / (2 * step)
-        assert found["gradient"][:, token] == pytest.approx(slopes.norm(dim=0).tolist(), rel=0.02, abs=1e-4)
+        assert found["gradient"][:, token] == pytest.approx(
+            slopes.norm(dim=0).tolist(), rel=0.02, abs=1e-4
+        )
 
 
 def test_marks_are_told_apart_without_colour() -> None:
@@ -210,7 +255,12 @@ def test_marks_are_told_apart_without_colour() -> None:
         Passage(text="leg", strength=-2, by="scorers"),
     ]
     shown = "no [fever]{cough}[{pain}][−leg]"
-    assert OUTPUT_FORMS["table"](Result(tables=[Table(title="t", columns=[], rows=[], passages=passages)])).splitlines()[1] == shown
+    assert (
+        OUTPUT_FORMS["table"](
+            Result(tables=[Table(title="t", columns=[], rows=[], passages=passages)])
+        ).splitlines()[1]
+        == shown
+    )
     console = Console(force_terminal=True, color_system="standard", width=80)
     with console.capture() as capture:
         console.print(_colour(passages))

@@ -20,7 +20,14 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, LlamaConfig
 
 from plant_cli import fit, load
-from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, SilentReporter, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    ComponentError,
+    DecoderShape,
+    Reading,
+    SilentReporter,
+    UsageError,
+)
 from plant_cli.data.files import hash_file
 from plant_cli.network import assembly as networks
 from plant_cli.network.onnx_graphs import measure_graphs
@@ -28,7 +35,9 @@ from plant_cli.network.onnx_graphs import measure_graphs
 TEXT = "patient fever a b c"
 SMALL_CORPUS: dict[str, Any] = {
     "texts": [
-        f"{one} and {two}" for one in ("fever", "cough", "fracture", "rash") for two in ("pain", "chills", "nausea", "fatigue", "age")
+        f"{one} and {two}"
+        for one in ("fever", "cough", "fracture", "rash")
+        for two in ("pain", "chills", "nausea", "fatigue", "age")
     ],
     "labels": [["FEVER"]] * 5 + [["COUGH"]] * 5 + [["BONE"]] * 5 + [["SKIN", "FEVER"]] * 5,
     "titles": {"FEVER": "High temperature", "BONE": "Broken bone"},
@@ -87,7 +96,9 @@ def read(model: Any, tokens: Path) -> torch.Tensor:
 def score(folder: Path, hidden: torch.Tensor) -> torch.Tensor:
     """Logits by the exported decoder, with nothing of the run."""
     labels = len(json.loads((folder / "labels.json").read_text()))
-    decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=hidden.shape[-1], labels=labels))
+    decoder = LabelAttention(
+        LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=hidden.shape[-1], labels=labels)
+    )
     decoder.load_state_dict(load_file(folder / "finetune" / "model.safetensors"))
     with torch.no_grad():
         return decoder.eval()(Reading.of(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool)))
@@ -131,55 +142,101 @@ def test_an_adapter_is_left_in_pefts_layout_with_the_id_of_its_base(
     assert card["backbone"]["base_model"] == str(base)
     assert not (folder / "backbone").exists()
     assert any(f"a folder of this machine, {base}" in text for text in reporter.warnings)
-    plain = PeftModel.from_pretrained(AutoModel.from_pretrained(card["backbone"]["base_model"]), folder / "adapter")
+    plain = PeftModel.from_pretrained(
+        AutoModel.from_pretrained(card["backbone"]["base_model"]), folder / "adapter"
+    )
     torch.testing.assert_close(read(plain, folder / "adapter"), scored[0][0], rtol=1e-5, atol=1e-5)
 
 
-def test_the_card_names_every_file_by_its_hash(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_card_names_every_file_by_its_hash(
+    clinic: Any, trained: Callable[..., Path], tmp_path: Path
+) -> None:
     trained(adapter="none", quantization="none")
     folder = tmp_path / "deep" / "exported"
     clinic("export", f"export.folder={folder}")
     card = json.loads((folder / "export.json").read_text())
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    assert card["files"] == {name: hash_file(path) for name, path in files.items() if name != "export.json"}
-    assert {card["decoder"]["file"], card["labels"]["file"], "finetune/scorers.json", "run.json"} <= files.keys()
-    assert not {"corpus/gold.parquet", "corpus/documents.parquet", "finetune/validation.parquet"} & files.keys()
-    assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (None, 12, 64)
+    assert card["files"] == {
+        name: hash_file(path) for name, path in files.items() if name != "export.json"
+    }
+    assert {
+        card["decoder"]["file"],
+        card["labels"]["file"],
+        "finetune/scorers.json",
+        "run.json",
+    } <= files.keys()
+    assert (
+        not {"corpus/gold.parquet", "corpus/documents.parquet", "finetune/validation.parquet"}
+        & files.keys()
+    )
+    assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (
+        None,
+        12,
+        64,
+    )
 
 
 @pytest.mark.parametrize("adapter", ["none", "full", "lora"])
-def test_graphs_score_as_the_network_does(clinic: Any, small_model: Callable[..., Path], scored: Any, tmp_path: Path, adapter: str) -> None:
+def test_graphs_score_as_the_network_does(
+    clinic: Any, small_model: Callable[..., Path], scored: Any, tmp_path: Path, adapter: str
+) -> None:
     backbone = f"{{name: hf-encoder, model: {small_model(BertConfig)}, adapter: {adapter}, window: 8, overlap: 2, max_tokens: 40}}"
-    sets = (f"model.backbone={backbone}", "finetune.init=random", "finetune.unfreeze=all", "finetune.rate_backbone=0.01")
+    sets = (
+        f"model.backbone={backbone}",
+        "finetune.init=random",
+        "finetune.unfreeze=all",
+        "finetune.rate_backbone=0.01",
+    )
     folder = tmp_path / "exported"
     clinic("finetune", *sets)
     clinic("export", f"export.folder={folder}", "export.onnx=fp32")
     hidden, logits = scored[0]
     tokens = AutoTokenizer.from_pretrained(folder / "onnx")(TEXT, return_tensors="np")
-    encoder, decoder = (onnxruntime.InferenceSession(folder / "onnx" / f"{name}.onnx") for name in ("encoder", "decoder"))
+    encoder, decoder = (
+        onnxruntime.InferenceSession(folder / "onnx" / f"{name}.onnx")
+        for name in ("encoder", "decoder")
+    )
     (states,) = encoder.run(None, {name: tokens[name] for name in ("input_ids", "attention_mask")})
     (found,) = decoder.run(None, {"hidden": states, "mask": tokens["attention_mask"] > 0})
     torch.testing.assert_close(torch.from_numpy(states), hidden, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(torch.from_numpy(found), logits, rtol=1e-4, atol=1e-4)
     network: Any = load(clinic.path, sets=["machine.precision=fp32"]).model
-    furthest, same = measure_graphs(network.network, folder / "onnx", [TEXT, f"{TEXT} " * 6, "a"])  # windows, and padding
+    furthest, same = measure_graphs(
+        network.network, folder / "onnx", [TEXT, f"{TEXT} " * 6, "a"]
+    )  # windows, and padding
     assert (furthest < 1e-5, same) == (True, 1.0)
     assert json.loads((folder / "export.json").read_text())["onnx"]["window"] == 8
 
 
-def test_int8_graphs_are_smaller_and_it_is_said_how_far_scores_move(clinic: Any, small_model: Callable[..., Path], tmp_path: Path) -> None:
+def test_int8_graphs_are_smaller_and_it_is_said_how_far_scores_move(
+    clinic: Any, small_model: Callable[..., Path], tmp_path: Path
+) -> None:
     model, reporter = small_model(BertConfig, hidden_size=64), SilentReporter()
-    clinic("finetune", f"model.backbone={{name: hf-encoder, model: {model}}}", "finetune.init=random")
+    clinic(
+        "finetune", f"model.backbone={{name: hf-encoder, model: {model}}}", "finetune.init=random"
+    )
     for numbers in ("fp32", "int8"):
-        clinic("export", f"export.folder={tmp_path / numbers}", f"export.onnx={numbers}", reporter=reporter)
-    whole, small = ((tmp_path / numbers / "onnx" / "encoder.onnx").stat().st_size for numbers in ("fp32", "int8"))
+        clinic(
+            "export",
+            f"export.folder={tmp_path / numbers}",
+            f"export.onnx={numbers}",
+            reporter=reporter,
+        )
+    whole, small = (
+        (tmp_path / numbers / "onnx" / "encoder.onnx").stat().st_size
+        for numbers in ("fp32", "int8")
+    )
     assert small < 0.6 * whole
     said = next(note for note in reporter.notes if note.startswith("ONNX in int8"))
     assert 0 < float(said.partition("move by ")[2].partition(" ")[0]) < 0.1
-    assert json.loads((tmp_path / "int8" / "export.json").read_text())["onnx"]["measured"] in said.replace(" (", ", on ")
+    assert json.loads((tmp_path / "int8" / "export.json").read_text())["onnx"][
+        "measured"
+    ] in said.replace(" (", ", on ")
 
 
-def test_what_has_no_graphs_is_refused(clinic: Any, trained: Callable[..., Path], fitted: Path, tmp_path: Path) -> None:
+def test_what_has_no_graphs_is_refused(
+    clinic: Any, trained: Callable[..., Path], fitted: Path, tmp_path: Path
+) -> None:
     trained(adapter="none", quantization="none")
     for export in (clinic, partial(run_at, fitted)):
         with pytest.raises(ComponentError, match="has no ONNX graphs"):
@@ -200,17 +257,28 @@ def test_an_export_suggests_as_the_run_did_without_its_corpus(fitted: Path, tmp_
     run_at(fitted, "export", f"export.folder={folder}")
     assert load(folder).suggest(texts, why=True) == load(fitted).suggest(texts, why=True)
     kept = [path.read_text() for path in folder.rglob("*") if path.suffix in (".json", ".yaml")]
-    assert not any("plant-" in text and "/corpus" in text for text in kept)  # no folder of this machine
+    assert not any(
+        "plant-" in text and "/corpus" in text for text in kept
+    )  # no folder of this machine
     with pytest.raises(ArtefactError, match="an exported model"):
         run_at(folder, "predict", "predict.split=validation")
 
 
-@pytest.mark.parametrize("decoder", ["{name: label-attention, heads: 2, pool: 8}", "{name: planted-l2r}"])
-def test_an_export_with_a_network_suggests_as_the_run_did(clinic: Any, trained: Callable[..., Path], tmp_path: Path, decoder: str) -> None:
-    trained(f"model.decoder={decoder}", adapter="lora", quantization="none")  # planted-l2r looks words up in the relevance table
+@pytest.mark.parametrize(
+    "decoder", ["{name: label-attention, heads: 2, pool: 8}", "{name: planted-l2r}"]
+)
+def test_an_export_with_a_network_suggests_as_the_run_did(
+    clinic: Any, trained: Callable[..., Path], tmp_path: Path, decoder: str
+) -> None:
+    trained(
+        f"model.decoder={decoder}", adapter="lora", quantization="none"
+    )  # planted-l2r looks words up in the relevance table
     folder = tmp_path / "exported"
     clinic("export", f"export.folder={folder}")
-    here, there = (load(path, sets=["machine.precision=fp32"]).suggest([TEXT], k=3) for path in (clinic.path, folder))
+    here, there = (
+        load(path, sets=["machine.precision=fp32"]).suggest([TEXT], k=3)
+        for path in (clinic.path, folder)
+    )
     assert here == there
 
 
@@ -221,18 +289,26 @@ def test_the_model_card_has_the_figures_of_the_run(clinic: Any, tmp_path: Path) 
     clinic("export", f"export.folder={tmp_path / 'after'}", "export.licence=apache-2.0")
     before, after = ((tmp_path / name / "README.md").read_text() for name in ("before", "after"))
     front = yaml.safe_load(after.split("---")[1])
-    assert (front["license"], front["library_name"], front["language"]) == ("apache-2.0", "plant", ["en"])
+    assert (front["license"], front["library_name"], front["language"]) == (
+        "apache-2.0",
+        "plant",
+        ["en"],
+    )
     assert "license" not in yaml.safe_load(before.split("---")[1])
     assert "The model was not measured on test." in before
     found = json.loads((clinic.path / "eval" / "metrics.json").read_text())["metrics"]["P@1"]
     points = {name: f"{100 * value:.1f}" for name, value in found.items()}
     assert f"| P@1 | {points['value']} [{points['low']}, {points['high']}] |" in after
     trained = json.loads((clinic.path / "finetune" / "stage.json").read_text())["summary"]
-    assert f"{100 * trained['micro-F1']:.1f} |" in next(line for line in before.splitlines() if line.startswith("| micro-F1 |"))
+    assert f"{100 * trained['micro-F1']:.1f} |" in next(
+        line for line in before.splitlines() if line.startswith("| micro-F1 |")
+    )
     assert json.loads((clinic.path / "corpus" / "splits.json").read_text())["data_hash"] in after
 
 
-def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
+def test_only_an_export_is_replaced_and_only_by_force(
+    clinic: Any, trained: Callable[..., Path], tmp_path: Path
+) -> None:
     trained(adapter="none", quantization="none")
     folder, own = tmp_path / "exported", tmp_path / "own"
     own.mkdir()

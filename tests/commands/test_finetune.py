@@ -46,7 +46,12 @@ def longer(clinic: Any, trained_once: Any, tmp_path: Path) -> Callable[[str], Cl
         ("pretrain-attn", "epoch 2", 3, ()),
         ("finetune", "epoch 2", 2, ("finetune.sparse_updates=true",)),
         ("finetune", "epoch 2", 2, ("finetune.shortlist={name: words, size: 2, frequent: 1}",)),
-        ("pretrain-attn", "epoch 2", 3, ("pretrain-attn.sparse_updates=true", "pretrain-attn.labels_per_document=2")),
+        (
+            "pretrain-attn",
+            "epoch 2",
+            3,
+            ("pretrain-attn.sparse_updates=true", "pretrain-attn.labels_per_document=2"),
+        ),
     ],
 )
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
@@ -64,7 +69,9 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
     expected, found = weights(whole, stage), weights(broken, stage)
     assert expected.keys() == found.keys()
     assert all(torch.equal(expected[name], found[name]) for name in expected)
-    assert (whole.path / stage / "history.jsonl").read_text() == (broken.path / stage / "history.jsonl").read_text()
+    assert (whole.path / stage / "history.jsonl").read_text() == (
+        broken.path / stage / "history.jsonl"
+    ).read_text()
 
 
 def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(longer: Any) -> None:
@@ -79,14 +86,27 @@ def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(longer: 
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
-def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, act: Any, tmp_path: Path) -> None:
+def test_the_test_split_changes_nothing_that_is_trained(
+    clinic: Any, act: Any, tmp_path: Path
+) -> None:
     clinics = []
     for name in ("one", "other"):
-        act("data make", dataset="synthetic-clinic", documents=160, labels=16, seed=3, output=tmp_path / f"{name}.parquet")
+        act(
+            "data make",
+            dataset="synthetic-clinic",
+            documents=160,
+            labels=16,
+            seed=3,
+            output=tmp_path / f"{name}.parquet",
+        )
     path = tmp_path / "other.parquet"
     frame = pl.read_parquet(path)
     is_test = pl.col("split") == "test"
-    text = pl.when(is_test).then(pl.lit("wholly other words zebra ") + pl.col("doc_id")).otherwise(pl.col("text"))
+    text = (
+        pl.when(is_test)
+        .then(pl.lit("wholly other words zebra ") + pl.col("doc_id"))
+        .otherwise(pl.col("text"))
+    )
     labels = pl.when(is_test).then(pl.lit(["Z99"])).otherwise(pl.col("labels"))
     frame.with_columns(text.alias("text"), labels.alias("labels")).write_parquet(path)
     for name in ("one", "other"):
@@ -96,12 +116,20 @@ def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, act: Any, t
             run.run(stage, *source)
         clinics.append(run)
     one, other = clinics
-    assert all(torch.equal(t, weights(other, "finetune")[n]) for n, t in weights(one, "finetune").items())
-    assert (one.path / "finetune" / "thresholds.json").read_text() == (other.path / "finetune" / "thresholds.json").read_text()
-    assert pl.read_parquet(one.path / "mig" / "mig.parquet").equals(pl.read_parquet(other.path / "mig" / "mig.parquet"))
+    assert all(
+        torch.equal(t, weights(other, "finetune")[n]) for n, t in weights(one, "finetune").items()
+    )
+    assert (one.path / "finetune" / "thresholds.json").read_text() == (
+        other.path / "finetune" / "thresholds.json"
+    ).read_text()
+    assert pl.read_parquet(one.path / "mig" / "mig.parquet").equals(
+        pl.read_parquet(other.path / "mig" / "mig.parquet")
+    )
 
 
-def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(longer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(
+    longer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained = longer("run")
     right = finetuning.FineTuning.__call__
 
@@ -119,7 +147,9 @@ def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(longer
     assert trained.record("finetune")["status"] == "done"
 
 
-def test_memory_that_runs_out_is_told_with_the_knobs(longer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_is_told_with_the_knobs(
+    longer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained = longer("run")
 
     def refuse(self: Any, *given: Any) -> Any:
@@ -151,18 +181,29 @@ def test_without_relevance_a_random_start_is_trained(trained: Clinic) -> None:
 def test_a_slope_at_its_floor_is_told() -> None:
     notes = []
     for slope in (FLATTEST, 0.5):
-        linear = FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2))
+        linear = FrequencyLinear(
+            knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2)
+        )
         measured = Reliability.measure(np.array([0.5]), np.array([True]))
         notes.append(
             tell_calibration(
-                Calibrated(calibration=Calibration(linear=linear), logits=np.zeros(1), reliability=measured, before=measured, losses={})
+                Calibrated(
+                    calibration=Calibration(linear=linear),
+                    logits=np.zeros(1),
+                    reliability=measured,
+                    before=measured,
+                    losses={},
+                )
             )
         )
     assert "the slope of labels of training frequency 1 is at its floor, 0.01: " in notes[0]
     assert "floor" not in notes[1]
 
 
-@pytest.mark.parametrize(("low", "said"), [(0.001, "the network adds to the scorers"), (0.0, "`plant finetune --no-network --force`")])
+@pytest.mark.parametrize(
+    ("low", "said"),
+    [(0.001, "the network adds to the scorers"), (0.0, "`plant finetune --no-network --force`")],
+)
 def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str) -> None:
     note = describe_gain(Gain(difference=0.01, low=low, high=0.02))
     assert said in note
@@ -177,20 +218,33 @@ def titled(tmp_path: Path) -> Callable[..., Any]:
     signs = {"a": "fever and chills", "b": "stone in the kidney", "c": "fracture of the arm"}
     for name, count, labels in (("train", 12, "ac"), ("validation", 4, "acb"), ("test", 3, "b")):
         own = [labels[row % len(labels)] for row in range(count)]
-        rows = {"doc_id": [f"{name} {row}" for row in range(count)], "labels": [[label] for label in own]}
+        rows = {
+            "doc_id": [f"{name} {row}" for row in range(count)],
+            "labels": [[label] for label in own],
+        }
         texts = [f"patient {row} has a {signs[label]}" for row, label in enumerate(own)]
         pl.DataFrame({**rows, "text": texts}).write_parquet(folder / f"{name}.parquet")
-    pl.DataFrame({"label": list(signs), "title": list(signs.values())}).write_parquet(folder / "labels.parquet")
+    pl.DataFrame({"label": list(signs), "title": list(signs.values())}).write_parquet(
+        folder / "labels.parquet"
+    )
 
     def run(stage: str, *sets: str, force: bool = False) -> Any:
-        given = (f"data.path={folder}", "data.zero_shot=true", "finetune.network=false", *CLINIC[1:], *sets)
+        given = (
+            f"data.path={folder}",
+            "data.zero_shot=true",
+            "finetune.network=false",
+            *CLINIC[1:],
+            *sets,
+        )
         return run_at(tmp_path / "run", stage, *given, force=force)
 
     run.path = tmp_path / "run"  # type: ignore[attr-defined]
     return run
 
 
-def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document(titled: Any) -> None:
+def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document(
+    titled: Any,
+) -> None:
     titled("finetune")
     titled("predict")
     found = pl.read_parquet(titled.path / "predict" / "predictions.parquet")
@@ -198,7 +252,9 @@ def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document
     titled("eval", "eval.bootstrap=20")
     bins = read_json(titled.path / "eval" / "metrics.json", "the metrics")["bins"]
     assert bins["0"]["R@10"]["value"] == 1.0
-    why = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.why=true", "suggest.top_k=3")
+    why = titled(
+        "suggest", "suggest.text=a stone in the left kidney", "suggest.why=true", "suggest.top_k=3"
+    )
     assert any("stone in the kidney" in str(row) for row in why.tables[0].rows)
 
 
@@ -206,16 +262,30 @@ def test_a_network_learns_labels_without_training_documents_from_their_titles(ti
     for stage in ("mig", "pretrain-attn", "finetune"):
         titled(stage, "finetune.network=true", "finetune.scorers=[]", "finetune.epochs=2")
     titled("predict")
-    assert set(pl.read_parquet(titled.path / "predict" / "predictions.parquet")["labels"].explode()) == {"a", "b", "c"}
+    assert set(
+        pl.read_parquet(titled.path / "predict" / "predictions.parquet")["labels"].explode()
+    ) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize("tune", ["micro-F1", "per-label"])
-def test_labels_without_training_documents_have_thresholds_of_their_own(titled: Any, tune: str) -> None:
+def test_labels_without_training_documents_have_thresholds_of_their_own(
+    titled: Any, tune: str
+) -> None:
     titled("finetune", f"finetune.tune={tune}")
     titled("thresholds", "thresholds.target=[f1]", "thresholds.bootstrap=0")
     stored = read_json(titled.path / "thresholds" / "thresholds.json", "the thresholds")
     assert len(stored["value"]) == len(stored["review"]) == 3
     for given in ((), ("eval.thresholds=thresholds",)):
-        assert titled("eval", "eval.bootstrap=0", "eval.split=validation", *given, force=True).data["metrics"]["micro-F1"]["value"] > 0.8
-    shown = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.thresholds=thresholds", "suggest.top_k=1")
+        assert (
+            titled("eval", "eval.bootstrap=0", "eval.split=validation", *given, force=True).data[
+                "metrics"
+            ]["micro-F1"]["value"]
+            > 0.8
+        )
+    shown = titled(
+        "suggest",
+        "suggest.text=a stone in the left kidney",
+        "suggest.thresholds=thresholds",
+        "suggest.top_k=1",
+    )
     assert any("stone in the kidney" in str(row) for row in shown.tables[0].rows)

@@ -31,13 +31,31 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with scorers of ten labels, of which two have one training document."""
     folder = tmp_path_factory.mktemp("labels") / "corpus"
     folder.mkdir()
-    for name, labels in (("train", "ab" * 2 + "cdefghij" * 2 + "abc"), ("validation", "abcdefghij"), ("test", "abcdefghij")):
+    for name, labels in (
+        ("train", "ab" * 2 + "cdefghij" * 2 + "abc"),
+        ("validation", "abcdefghij"),
+        ("test", "abcdefghij"),
+    ):
         labels = labels.replace("i", "", 1).replace("j", "", 1) if name == "train" else labels
-        rows = {"doc_id": [f"{name} {row}" for row in range(len(labels))], "labels": [[label] for label in labels]}
-        texts = [f"{name} patient number {row} came with a {TITLES[label]} today" for row, label in enumerate(labels)]
+        rows = {
+            "doc_id": [f"{name} {row}" for row in range(len(labels))],
+            "labels": [[label] for label in labels],
+        }
+        texts = [
+            f"{name} patient number {row} came with a {TITLES[label]} today"
+            for row, label in enumerate(labels)
+        ]
         pl.DataFrame({**rows, "text": texts}).write_parquet(folder / f"{name}.parquet")
-    pl.DataFrame({"label": list(TITLES), "title": list(TITLES.values())}).write_parquet(folder / "labels.parquet")
-    run_at(folder.parent / "run", "finetune", f"data.path={folder}", "finetune.network=false", *CLINIC[1:])
+    pl.DataFrame({"label": list(TITLES), "title": list(TITLES.values())}).write_parquet(
+        folder / "labels.parquet"
+    )
+    run_at(
+        folder.parent / "run",
+        "finetune",
+        f"data.path={folder}",
+        "finetune.network=false",
+        *CLINIC[1:],
+    )
     return folder.parent / "run"
 
 
@@ -65,22 +83,47 @@ EDITS = [
 
 
 def counts(run: Path) -> dict[str, int]:
-    return dict(pl.read_parquet(run / "corpus" / "labels.parquet").select("label", "train_count").iter_rows())
+    return dict(
+        pl.read_parquet(run / "corpus" / "labels.parquet")
+        .select("label", "train_count")
+        .iter_rows()
+    )
 
 
-def diff(model: Path, folder: Path, vocabulary: str = VOCABULARY, reporter: SilentReporter | None = None, **options: str) -> Any:
+def diff(
+    model: Path,
+    folder: Path,
+    vocabulary: str = VOCABULARY,
+    reporter: SilentReporter | None = None,
+    **options: str,
+) -> Any:
     (folder / "new.csv").write_text(vocabulary)
-    given = {"path": str(model), "vocabulary": str(folder / "new.csv"), "output": str(folder / "edits.csv"), **options}
-    return run_at(folder / "unused", "labels diff", flags={"labels diff": given}, reporter=reporter or SilentReporter())
+    given = {
+        "path": str(model),
+        "vocabulary": str(folder / "new.csv"),
+        "output": str(folder / "edits.csv"),
+        **options,
+    }
+    return run_at(
+        folder / "unused",
+        "labels diff",
+        flags={"labels diff": given},
+        reporter=reporter or SilentReporter(),
+    )
 
 
-def apply(model: Path, edits: Path, target: Path, reporter: SilentReporter | None = None, **options: bool) -> Any:
+def apply(
+    model: Path, edits: Path, target: Path, reporter: SilentReporter | None = None, **options: bool
+) -> Any:
     flags = {"labels apply": {"path": str(model), "edits": str(edits), **options}}
     return run_at(target, "labels apply", flags=flags, reporter=reporter or SilentReporter())
 
 
 def read(path: Path) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in ("edit", "label", "title", "into")) for row in read_edit_rows(path)]
+    return [
+        tuple(row[name] for name in ("edit", "label", "title", "into"))
+        for row in read_edit_rows(path)
+    ]
 
 
 def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
@@ -95,9 +138,16 @@ def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
 def test_a_first_title_is_no_new_name() -> None:
     old = pl.DataFrame({"label": ["a", "b", "c"], "title": [None, "fever", "cough"]})
     new = pl.DataFrame(
-        {"label": ["a", "b", "c"], "title": ["arm", "high fever", "cough"], "deprecated": [False] * 3, "replaced_by": [[]] * 3}
+        {
+            "label": ["a", "b", "c"],
+            "title": ["arm", "high fever", "cough"],
+            "deprecated": [False] * 3,
+            "replaced_by": [[]] * 3,
+        }
     )
-    edits = [(row["edit"], row["label"], row["title"]) for row in _find_edits(old, new, {}, {*"abc"})]
+    edits = [
+        (row["edit"], row["label"], row["title"]) for row in _find_edits(old, new, {}, {*"abc"})
+    ]
     assert edits == [("title", "a", "arm"), ("rename", "b", "high fever")]
 
 
@@ -122,10 +172,15 @@ def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_another_vocabulary_is_suspected_and_a_wide_mapping_refused(model: Path, tmp_path: Path) -> None:
+def test_another_vocabulary_is_suspected_and_a_wide_mapping_refused(
+    model: Path, tmp_path: Path
+) -> None:
     reporter = SilentReporter()
     diff(model, tmp_path, vocabulary="label,title\na,fever\nx,other\n", reporter=reporter)
-    assert f"only 1 of the 10 labels of the run are in {tmp_path / 'new.csv'}: is it the right one?" in reporter.warnings
+    assert (
+        f"only 1 of the 10 labels of the run are in {tmp_path / 'new.csv'}: is it the right one?"
+        in reporter.warnings
+    )
     (tmp_path / "map.csv").write_text("a,b,c\n1,2,3\n")
     with pytest.raises(DataError, match="the mapping has 3 columns"):
         diff(model, tmp_path, output=str(tmp_path / "more.csv"), mapping=str(tmp_path / "map.csv"))
@@ -145,23 +200,34 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     assert suggest(model, "a broken arm")[0] == "c"
 
     target = target.rename(tmp_path / "moved")
-    (tmp_path / "more.csv").write_text("edit,label,into,text\nexample,k,,coughing at night\nmerge,m,n,\n")
+    (tmp_path / "more.csv").write_text(
+        "edit,label,into,text\nexample,k,,coughing at night\nmerge,m,n,\n"
+    )
     apply(target, tmp_path / "more.csv", tmp_path / "again")
     assert counts(tmp_path / "again") == {"a": 3, "k": 1, "n": 3, **REST}
     started = read_stage(tmp_path / "again", "finetune")["started"]
-    apply(target, tmp_path / "more.csv", tmp_path / "again")  # after a stop: what is finished is skipped
+    apply(
+        target, tmp_path / "more.csv", tmp_path / "again"
+    )  # after a stop: what is finished is skipped
     assert read_stage(tmp_path / "again", "finetune")["started"] == started
     opened = open_model(tmp_path / "again")
     assert opened.model.scorers is not None
     known = zip(opened.labels.ids, opened.model.scorers.train_counts.tolist(), strict=True)
-    assert {label: number for label, number in known if number < 0} == {"k": -1, "n": -3}  # those that were added
+    assert {label: number for label, number in known if number < 0} == {
+        "k": -1,
+        "n": -3,
+    }  # those that were added
     run_at(tmp_path / "again", "export", f"export.folder={tmp_path / 'exported'}")
     for text in ("a bad cough", "coughing", "a stone in the left kidney"):
         alone = {one["label"]: one["score"] for one in Model(tmp_path / "exported").suggest(text)}
-        assert {one.label: pytest.approx(one.score, abs=1e-6) for one in opened.suggest([text])[0]} == alone
+        assert {
+            one.label: pytest.approx(one.score, abs=1e-6) for one in opened.suggest([text])[0]
+        } == alone
 
 
-def test_what_was_stopped_goes_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_stopped_goes_on(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: Any, **__: Any) -> Any:
         raise Interrupted("stopped", where="", expected="", todo="with --resume")
 
@@ -176,11 +242,18 @@ def test_what_was_stopped_goes_on(model: Path, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_a_network_keeps_its_rows_and_gives_one_to_the_successor_of_a_label(model: Path, tmp_path: Path) -> None:
+def test_a_network_keeps_its_rows_and_gives_one_to_the_successor_of_a_label(
+    model: Path, tmp_path: Path
+) -> None:
     for stage in ("mig", "pretrain-attn", "finetune"):
         run_at(tmp_path / "net", stage, f"data.path={model.parent / 'corpus'}", *CLINIC[1:])
-    (tmp_path / "edits.csv").write_text("edit,label,title,into\nadd,n,kidney stone,\nmerge,b,,n\nadd,k,bad cough,\nretire,c,,\n")
-    for options, how, stays in (({}, "stays as it is", True), ({"train": True}, "goes on from its weights", False)):
+    (tmp_path / "edits.csv").write_text(
+        "edit,label,title,into\nadd,n,kidney stone,\nmerge,b,,n\nadd,k,bad cough,\nretire,c,,\n"
+    )
+    for options, how, stays in (
+        ({}, "stays as it is", True),
+        ({"train": True}, "goes on from its weights", False),
+    ):
         reporter, target = SilentReporter(), tmp_path / how
         apply(tmp_path / "net", tmp_path / "edits.csv", target, reporter, **options)
         assert f"the network {how}; 1 of 10 labels are new to it" in reporter.notes
@@ -190,26 +263,50 @@ def test_a_network_keeps_its_rows_and_gives_one_to_the_successor_of_a_label(mode
         for run in (tmp_path / "net", target):
             opened = open_model(run)
             network: Any = opened.model
-            rows[run] = dict(zip(opened.labels.ids, network.network.decoder.get_buffer("directions"), strict=True))
+            rows[run] = dict(
+                zip(
+                    opened.labels.ids, network.network.decoder.get_buffer("directions"), strict=True
+                )
+            )
         pairs = [*zip("adefghij", "adefghij", strict=True), ("n", "b")]
-        same = [torch.equal(rows[target][label], rows[tmp_path / "net"][old]) for label, old in pairs]
+        same = [
+            torch.equal(rows[target][label], rows[tmp_path / "net"][old]) for label, old in pairs
+        ]
         assert all(same) or not stays  # an epoch that is not better is not kept
 
 
-def test_a_run_of_scorers_stays_one_and_a_new_run_has_no_labels_to_add(model: Path, tmp_path: Path) -> None:
+def test_a_run_of_scorers_stays_one_and_a_new_run_has_no_labels_to_add(
+    model: Path, tmp_path: Path
+) -> None:
     (tmp_path / "edits.csv").write_text("edit,label,title\nadd,k,cough\n")
     shutil.copytree(model, tmp_path / "left")
     record = json.loads((tmp_path / "left" / "finetune" / "stage.json").read_text())
-    record["options"]["network"] = True  # as --only-if-better leaves it where the network does not add
+    record["options"]["network"] = (
+        True  # as --only-if-better leaves it where the network does not add
+    )
     (tmp_path / "left" / "finetune" / "stage.json").write_text(json.dumps(record))
     apply(tmp_path / "left", tmp_path / "edits.csv", tmp_path / "new")
     assert suggest(tmp_path / "new", "a bad cough")[0] == "k"
     with pytest.raises(UsageError, match="no trained network that new labels could be added to"):
-        run_at(tmp_path / "other", "finetune", f"data.path={model.parent / 'corpus'}", "finetune.only_new=true", *CLINIC[1:])
+        run_at(
+            tmp_path / "other",
+            "finetune",
+            f"data.path={model.parent / 'corpus'}",
+            "finetune.only_new=true",
+            *CLINIC[1:],
+        )
 
 
-def test_a_network_without_prototypes_takes_no_new_label_without_training(model: Path, tmp_path: Path) -> None:
-    sets = (f"data.path={model.parent / 'corpus'}", "finetune.init=random", "finetune.scorers=none", "finetune.epochs=1", *CLINIC[1:])
+def test_a_network_without_prototypes_takes_no_new_label_without_training(
+    model: Path, tmp_path: Path
+) -> None:
+    sets = (
+        f"data.path={model.parent / 'corpus'}",
+        "finetune.init=random",
+        "finetune.scorers=none",
+        "finetune.epochs=1",
+        *CLINIC[1:],
+    )
     run_at(tmp_path / "net", "finetune", *sets)
     (tmp_path / "edits.csv").write_text("edit,label,title\nadd,k,cough\n")
     with pytest.raises(UsageError, match="did not start from prototypes"):

@@ -13,7 +13,17 @@ import pytest
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ComponentError, Counts, Interrupted, MachineSection, NoOptions, SignalSpec, Split, SplitName
+from plant_cli.api import (
+    Choice,
+    ComponentError,
+    Counts,
+    Interrupted,
+    MachineSection,
+    NoOptions,
+    SignalSpec,
+    Split,
+    SplitName,
+)
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.commands.mig import run
 from plant_cli.data.labels import LabelTable
@@ -24,9 +34,17 @@ from plant_cli.relevance.engine import bind_signal
 from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.testing.contexts import make_context
 
-TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
+TEXTS = [
+    "Fever and cough!",
+    "fever, chills and cough",
+    "a broken arm",
+    "ARM and leg; broken",
+    "fever and leg",
+]
 GOLD = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]]
-LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
+LABELS = LabelTable(
+    ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2]
+)
 
 
 @dataclass
@@ -48,7 +66,13 @@ class MemoryCorpus:
         self.asked.append(name)
         texts = self.texts[name]
         gold = csr_array(self.gold[: len(texts)])
-        return Split(name=name, doc_ids=[str(i) for i in range(len(texts))], texts=texts, gold=gold, unseen=csr_array((len(texts), 0)))
+        return Split(
+            name=name,
+            doc_ids=[str(i) for i in range(len(texts))],
+            texts=texts,
+            gold=gold,
+            unseen=csr_array((len(texts), 0)),
+        )
 
     def gold_labels(self, name: SplitName) -> Split:
         return self.split(name)
@@ -69,7 +93,13 @@ read = spooled_terms.SpooledTerms.read
 def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
     registry = Registry()
     registry.register(signals, name="signals")
-    return make_context(folder, components=registry, corpus=corpus, machine=MachineSection(device="cpu", threads=2), stopping=stopping)
+    return make_context(
+        folder,
+        components=registry,
+        corpus=corpus,
+        machine=MachineSection(device="cpu", threads=2),
+        stopping=stopping,
+    )
 
 
 @pytest.fixture
@@ -84,15 +114,30 @@ def kept_words(context: Any) -> dict[str, list[str]]:
 
 def test_finds_the_words_that_tell(context: Any) -> None:
     result = run(context, MigOptions())
-    assert kept_words(context) == {"flu": ["fever", "cough", "and"], "trauma": ["arm", "broken", "leg"]}
+    assert kept_words(context) == {
+        "flu": ["fever", "cough", "and"],
+        "trauma": ["arm", "broken", "leg"],
+    }
     table = load_relevance(context.folder, LABELS.hash)
     assert table.words == ("and", "fever", "arm", "broken", "cough", "leg")
     assert table.matrix[0, 1] == 1.0
     value = pl.read_parquet(context.folder / "mig.parquet")["value"][0]
-    assert value == pytest.approx(-0.6 * math.log(0.6) - 0.4 * math.log(0.4))  # the word is the label: its whole entropy
+    assert value == pytest.approx(
+        -0.6 * math.log(0.6) - 0.4 * math.log(0.4)
+    )  # the word is the label: its whole entropy
     assert result.next_step == "plant pretrain-attn"
-    assert result.summary == {"labels": 2, "labels without words": 0, "documents": 5, "words": 6, "kept": 6, "median per label": 3}
-    assert [row[:3] for row in result.tables[1].rows] == [["trauma", "Broken bones", 2], ["flu", "Influenza with cough", 3]]
+    assert result.summary == {
+        "labels": 2,
+        "labels without words": 0,
+        "documents": 5,
+        "words": 6,
+        "kept": 6,
+        "median per label": 3,
+    }
+    assert [row[:3] for row in result.tables[1].rows] == [
+        ["trauma", "Broken bones", 2],
+        ["flu", "Influenza with cough", 3],
+    ]
     assert result.tables[1].rows[0][3] == "arm, broken, leg"
 
 
@@ -104,7 +149,12 @@ def test_reads_training_documents_only(tmp_path: Path) -> None:
         context = context_of(tmp_path / name, corpus)
         run(context, MigOptions())
         assert set(corpus.asked) == {"train"}
-        bytes_of.append([(tmp_path / name / f"{file}.parquet").read_bytes() for file in ("mig", "words", "labels")])
+        bytes_of.append(
+            [
+                (tmp_path / name / f"{file}.parquet").read_bytes()
+                for file in ("mig", "words", "labels")
+            ]
+        )
     assert bytes_of[0] == bytes_of[1]
 
 
@@ -117,10 +167,18 @@ def test_every_signal_gives_relevance_for_every_label(signal: str, sign: Any, co
     assert (matrix.toarray() > 0).sum(axis=1).max() <= 2
 
 
-@pytest.mark.parametrize(("values", "word"), [(lambda shape: np.full(shape, np.nan), "NaN"), (lambda shape: np.ones(1), "shape")])
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [(lambda shape: np.full(shape, np.nan), "NaN"), (lambda shape: np.ones(1), "shape")],
+)
 def test_a_signal_that_misbehaves_is_named(values: Callable[..., Any], word: str) -> None:
     spec = SignalSpec(name="odd", summary="", score=lambda counts, options: values((2, 3)))
-    table = Counts(n_docs=4, docs_with_word=np.ones((1, 3)), docs_with_label=np.ones((2, 1)), docs_with_both=np.ones((2, 3)))
+    table = Counts(
+        n_docs=4,
+        docs_with_word=np.ones((1, 3)),
+        docs_with_label=np.ones((2, 1)),
+        docs_with_both=np.ones((2, 3)),
+    )
     with pytest.raises(ComponentError, match=f"'odd' gave .*{word}") as caught:
         bind_signal(spec, NoOptions()).score(table)
     assert caught.value.exit_code == 5
@@ -146,7 +204,9 @@ def test_title_words_count_however_rare(tmp_path: Path) -> None:
 
 
 def test_titles_are_missing(tmp_path: Path) -> None:
-    context = context_of(tmp_path, MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=[None, None])))
+    context = context_of(
+        tmp_path, MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=[None, None]))
+    )
     run(context, MigOptions(label_text_weight=0.5))
     assert "no label has a title" in context.reporter.warnings[0]
 
@@ -169,15 +229,28 @@ def test_stops_when_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("of", [1, 2, 7])
 def test_shards_merge_to_the_same_relevance(signal: str, of: int, tmp_path: Path) -> None:
     corpus = MemoryCorpus({"train": TEXTS})
-    options: Any = {"signal": Choice(name=signal), "label_text_weight": 0.25, "norm": "global-max", "memory": "1KB"}
+    options: Any = {
+        "signal": Choice(name=signal),
+        "label_text_weight": 0.25,
+        "norm": "global-max",
+        "memory": "1KB",
+    }
     run(context_of(tmp_path / "whole", corpus), MigOptions(**options))
     for number in range(1, of + 1):
-        result = run(context_of(tmp_path / f"shard-{number}", corpus), MigOptions(shard=f"{number}/{of}", **options))
+        result = run(
+            context_of(tmp_path / f"shard-{number}", corpus),
+            MigOptions(shard=f"{number}/{of}", **options),
+        )
         assert result.summary["shard"] == f"{number}/{of}"
         assert "--merge" in str(result.next_step)
-    run(context_of(tmp_path / "merged", corpus), MigOptions(merge=(str(tmp_path / "shard-*"),), **options))
+    run(
+        context_of(tmp_path / "merged", corpus),
+        MigOptions(merge=(str(tmp_path / "shard-*"),), **options),
+    )
     for name in ("mig", "words", "labels"):
-        merged, whole = (pl.read_parquet(tmp_path / folder / f"{name}.parquet") for folder in ("merged", "whole"))
+        merged, whole = (
+            pl.read_parquet(tmp_path / folder / f"{name}.parquet") for folder in ("merged", "whole")
+        )
         assert merged.equals(whole)
 
 
@@ -185,11 +258,22 @@ def test_the_largest_value_of_all_labels_scales_them_all(context: Any) -> None:
     """Also where labels are worked on one by one."""
     run(context, MigOptions(norm="global-max", memory="1KB", jobs=1))
     rows = pl.read_parquet(context.folder / "mig.parquet")
-    assert rows["relevance"].to_list() == pytest.approx((rows["value"] / rows["value"].max()).to_list())
+    assert rows["relevance"].to_list() == pytest.approx(
+        (rows["value"] / rows["value"].max()).to_list()
+    )
 
 
-WRONG_SHARDS: list[dict[str, Any]] = [{"shard": "3/2"}, {"shard": "half"}, {"shard": "1/2", "merge": ("x",)}]
-WRONG_OPTIONS: list[dict[str, Any]] = [{"memory": "lots"}, {"k": 0}, {"norm": "jaccard", "score": "tf"}, {"label_text_weight": 2}]
+WRONG_SHARDS: list[dict[str, Any]] = [
+    {"shard": "3/2"},
+    {"shard": "half"},
+    {"shard": "1/2", "merge": ("x",)},
+]
+WRONG_OPTIONS: list[dict[str, Any]] = [
+    {"memory": "lots"},
+    {"k": 0},
+    {"norm": "jaccard", "score": "tf"},
+    {"label_text_weight": 2},
+]
 
 
 @pytest.mark.parametrize("wrong", [*WRONG_SHARDS, *WRONG_OPTIONS], ids=str)
@@ -198,14 +282,22 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
         MigOptions(**wrong)
 
 
-def test_words_that_wait_in_files_give_the_same_relevance(context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_wait_in_files_give_the_same_relevance(
+    context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One byte of memory for them, and no file is left behind."""
     run(context, MigOptions())
     other = context_of(tmp_path / "other" / "mig", MemoryCorpus({"train": TEXTS}))
     made: list[int] = []
-    monkeypatch.setattr(spooled_terms.SpooledTerms, "read", lambda self, rows: made.append(len(rows)) or read(self, rows))
+    monkeypatch.setattr(
+        spooled_terms.SpooledTerms,
+        "read",
+        lambda self, rows: made.append(len(rows)) or read(self, rows),
+    )
     run(other, MigOptions(memory="0.001KB"))
     assert made
     for name in ("mig.parquet", "words.parquet", "labels.parquet"):
         assert pl.read_parquet(other.folder / name).equals(pl.read_parquet(context.folder / name))
-    assert {path.name for path in other.folder.iterdir()} == {path.name for path in context.folder.iterdir()}
+    assert {path.name for path in other.folder.iterdir()} == {
+        path.name for path in context.folder.iterdir()
+    }

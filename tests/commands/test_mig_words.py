@@ -18,7 +18,9 @@ from plant_cli.relevance.relevance_table import load_relevance, write_forms, wri
 from plant_cli.runs.lock import hold_lock
 from plant_cli.testing.contexts import make_context
 
-LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
+LABELS = LabelTable(
+    ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2]
+)
 MARGINS = Margins(
     n_docs=5,
     words=("and", "fever", "arm", "broken", "cough", "leg"),
@@ -30,7 +32,9 @@ MARGINS = Margins(
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
     """A finished `mig` that kept three words for each label."""
-    words = [MARGINS.words.index(word) for word in ("fever", "cough", "and", "arm", "broken", "leg")]
+    words = [
+        MARGINS.words.index(word) for word in ("fever", "cough", "and", "arm", "broken", "leg")
+    ]
     kept = KeptWords(
         offsets=np.array([0, 3, 6]),
         words=np.array(words, dtype=np.int32),
@@ -60,7 +64,10 @@ def coded(tmp_path: Path) -> Any:
 
 
 def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in show_words(context, MigShowOptions(label=label, limit=limit)).tables[0].rows]
+    return [
+        tuple(row)
+        for row in show_words(context, MigShowOptions(label=label, limit=limit)).tables[0].rows
+    ]
 
 
 @pytest.mark.parametrize("label", ["trauma", "Broken bones", "bones"])
@@ -82,10 +89,17 @@ def test_show_offers_near_names(context: Any) -> None:
     assert caught.value.expected == "one of flu (Influenza with cough), trauma (Broken bones)"
 
 
-@pytest.mark.parametrize(("wanted", "label"), [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")])
-def test_show_finds_a_label_whatever_the_case_and_says_which(wanted: str, label: str, coded: Any) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "label"),
+    [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")],
+)
+def test_show_finds_a_label_whatever_the_case_and_says_which(
+    wanted: str, label: str, coded: Any
+) -> None:
     assert show_words(coded, MigShowOptions(label=wanted)).tables[0].title == label
-    assert coded.reporter.notes == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
+    assert coded.reporter.notes == (
+        [] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"]
+    )
 
 
 def test_labels_that_cannot_be_told_apart_are_listed(coded: Any) -> None:
@@ -123,23 +137,48 @@ def test_edits_show_and_reach_training(context: Any) -> None:
     ]
     table = load_relevance(context.folder, LABELS.hash)
     row = dict(zip(table.words, table.matrix.toarray()[0].tolist(), strict=True))
-    assert row == pytest.approx({"and": 0, "fever": 1, "arm": 0, "broken": 0, "cough": 0.9, "leg": 0.8})
+    assert row == pytest.approx(
+        {"and": 0, "fever": 1, "arm": 0, "broken": 0, "cough": 0.9, "leg": 0.8}
+    )
 
 
 def test_forms_are_shown_and_edited_as_their_word(context: Any) -> None:
-    write_forms(context.folder, [("fever", "fevers"), ("fever", "fever"), ("leg", "legs"), ("leg", "leg"), ("arm", "arm")])
-    assert [(row[0], row[-1]) for row in shown(context, "trauma")] == [("arm", ""), ("broken", ""), ("leg", "legs, leg")]
+    write_forms(
+        context.folder,
+        [("fever", "fevers"), ("fever", "fever"), ("leg", "legs"), ("leg", "leg"), ("arm", "arm")],
+    )
+    assert [(row[0], row[-1]) for row in shown(context, "trauma")] == [
+        ("arm", ""),
+        ("broken", ""),
+        ("leg", "legs, leg"),
+    ]
     edit(context, EditOptions(label="trauma", allow=("Fevers=0.5",), deny=("legs",)))
-    assert context.reporter.notes == ["'legs' is counted as 'leg'", "'Fevers' is counted as 'fever'"]
-    assert [(row[0], row[2]) for row in shown(context, "trauma")][2:] == [("fever", 0.5), ("leg", 0.0)]
+    assert context.reporter.notes == [
+        "'legs' is counted as 'leg'",
+        "'Fevers' is counted as 'fever'",
+    ]
+    assert [(row[0], row[2]) for row in shown(context, "trauma")][2:] == [
+        ("fever", 0.5),
+        ("leg", 0.0),
+    ]
 
 
-def test_a_word_is_edited_however_it_is_written(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_is_edited_however_it_is_written(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = [("stage3", "stages3"), ("type2", "type2"), ("c++", "c++")]
     monkeypatch.setattr("plant_cli.commands.mig_words.read_pairs", lambda folder: pairs)
     find = _find_words(context, context.folder)
     written = ["Type 2", "type-2", "type2", "Stages 3", "C++", "heart failure", "FEVER"]
-    assert [find(one) for one in written] == ["type2", "type2", "type2", "stage3", "c++", "heart failure", "fever"]
+    assert [find(one) for one in written] == [
+        "type2",
+        "type2",
+        "type2",
+        "stage3",
+        "c++",
+        "heart failure",
+        "fever",
+    ]
     assert context.reporter.notes[0] == "'Type 2' is counted as 'type2'"
 
 
@@ -162,7 +201,9 @@ def test_all_edits_are_counted_and_kept_in_a_file_when_they_are_forgotten(contex
     edit(context, EditOptions(label="trauma", allow=("fever=0.5",)))
     path, kept = context.folder / "edits.yaml", context.folder.parent / "mig.edits.yaml.bak"
     before = path.read_text()
-    assert edit(context, EditOptions(clear=True)).tables[0].notes == [f"forgotten: 4 edits of 2 labels; {kept} keeps them"]
+    assert edit(context, EditOptions(clear=True)).tables[0].notes == [
+        f"forgotten: 4 edits of 2 labels; {kept} keeps them"
+    ]
     assert not path.exists()
     again = edit(context, EditOptions(clear=True))
     assert (again.tables[0].notes, again.next_step) == (["there were no edits to forget"], None)
@@ -182,10 +223,15 @@ def test_all_edits_are_counted_and_kept_in_a_file_when_they_are_forgotten(contex
         (EditOptions(label="flu", deny=("fevre",)), "no training document has the word 'fevre'"),
         (EditOptions(label="flu", allow=("and",)), "not a word with a relevance"),
         (EditOptions(label="flu", allow=("and=2",)), "not a word with a relevance"),
-        (EditOptions(label="flu", deny=("and",), allow=("and=0.3",)), "'and' is denied and allowed at once"),
+        (
+            EditOptions(label="flu", deny=("and",), allow=("and=0.3",)),
+            "'and' is denied and allowed at once",
+        ),
     ],
 )
-def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: str, context: Any) -> None:
+def test_wrong_edits_are_refused_and_change_nothing(
+    options: EditOptions, what: str, context: Any
+) -> None:
     with pytest.raises(UsageError, match=what) as caught:
         edit(context, options)
     assert caught.value.exit_code == 2
@@ -196,11 +242,19 @@ def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: 
 
 def test_edits_at_one_time_are_all_kept(context: Any) -> None:
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda word: edit(context, EditOptions(label="flu", deny=(word,))), MARGINS.words))
-    assert [row[2] for row in edit(context, EditOptions(list=True)).tables[0].rows] == sorted(MARGINS.words)
+        list(
+            pool.map(
+                lambda word: edit(context, EditOptions(label="flu", deny=(word,))), MARGINS.words
+            )
+        )
+    assert [row[2] for row in edit(context, EditOptions(list=True)).tables[0].rows] == sorted(
+        MARGINS.words
+    )
 
 
-def test_an_edit_of_a_run_that_is_being_written_is_refused(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_of_a_run_that_is_being_written_is_refused(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("plant_cli.commands.mig_words.WAIT", 0.01)
     for options in (EditOptions(label="flu", deny=("and",)), EditOptions(clear=True)):
         with (
@@ -213,7 +267,9 @@ def test_an_edit_of_a_run_that_is_being_written_is_refused(context: Any, monkeyp
         assert list(edit(context, EditOptions(list=True)).tables[0].rows) == []
 
 
-def test_an_edit_reads_the_relevance_that_it_waited_for(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_reads_the_relevance_that_it_waited_for(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What held the lock may have made the relevance anew: nothing that was read before counts."""
     read: list[bool] = []
     lock = hold_lock
@@ -226,7 +282,9 @@ def test_an_edit_reads_the_relevance_that_it_waited_for(context: Any, monkeypatc
 
     take = context.input
     monkeypatch.setattr("plant_cli.commands.mig_words.hold_lock", note)
-    monkeypatch.setattr(type(context), "input", lambda self, name, tag=None: (read.append(True), take(name, tag))[1])
+    monkeypatch.setattr(
+        type(context), "input", lambda self, name, tag=None: (read.append(True), take(name, tag))[1]
+    )
     edit(context, EditOptions(label="flu", deny=("and",)))
     assert read[0] is False
     assert True in read

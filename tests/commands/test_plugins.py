@@ -19,7 +19,14 @@ class ThornOptions(Options):
 
 
 def _loss(name: str) -> LossSpec:
-    return LossSpec(name=name, summary="A thorn.", options=ThornOptions, source="Rose 2020", stage="label", build=lambda options: None)  # type: ignore[arg-type,return-value]
+    return LossSpec(
+        name=name,
+        summary="A thorn.",
+        options=ThornOptions,
+        source="Rose 2020",
+        stage="label",
+        build=lambda options: None,
+    )  # type: ignore[arg-type,return-value]
 
 
 def _module(*specs: Any) -> ModuleType:
@@ -35,12 +42,16 @@ def _module(*specs: Any) -> ModuleType:
 def registry() -> Registry:
     made = Registry()
     made.register(_module(_loss("thorn"), _loss("prick")), name="rose")
-    made.plugins.append(PluginRecord(name="weed", distribution="weeds", version="2", error="ImportError: no"))
+    made.plugins.append(
+        PluginRecord(name="weed", distribution="weeds", version="2", error="ImportError: no")
+    )
     return made
 
 
 def _show(registry: Registry, **options: Any) -> Any:
-    return plugins.show_component(make_context(components=registry), plugins.PluginShowOptions(**options))
+    return plugins.show_component(
+        make_context(components=registry), plugins.PluginShowOptions(**options)
+    )
 
 
 def test_list_names_components_and_what_is_broken(registry: Registry) -> None:

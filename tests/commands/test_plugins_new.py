@@ -27,7 +27,11 @@ def test_every_kind_can_be_begun():
 def test_a_new_plugin_passes_the_checks(kind, tmp_path, monkeypatch):
     name = f"new-{kind}"
     folder = tmp_path / "made"
-    assert make(tmp_path, kind=kind, name=name, output=str(folder)).data["files"] == ["README.md", f"plant_new_{kind}.py", "pyproject.toml"]
+    assert make(tmp_path, kind=kind, name=name, output=str(folder)).data["files"] == [
+        "README.md",
+        f"plant_new_{kind}.py",
+        "pyproject.toml",
+    ]
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     module = project["project"]["entry-points"]["plant"][name]
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [f"{module}.py"]
@@ -36,7 +40,9 @@ def test_a_new_plugin_passes_the_checks(kind, tmp_path, monkeypatch):
     registry.register(import_module(module), name=name)
     assert name in [spec.name for spec in registry.specs(KINDS[kind].spec)]
     for case in find_cases(name, registry):
-        if case.check.__name__ != "needs_no_terminal":  # another process, which does not see the folder
+        if (
+            case.check.__name__ != "needs_no_terminal"
+        ):  # another process, which does not see the folder
             with contextlib.suppress(pytest.skip.Exception):
                 case.check(case.spec)
 

@@ -15,12 +15,28 @@ from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 @pytest.fixture
 def runner() -> FakeRunner:
     """Remembers what would be run, without running it."""
-    steps = [StepResult(name="eval", writes=True, result=Result(summary={"P@1": 0.5}), unchanged=False, seconds=1.0)]
+    steps = [
+        StepResult(
+            name="eval",
+            writes=True,
+            result=Result(summary={"P@1": 0.5}),
+            unchanged=False,
+            seconds=1.0,
+        )
+    ]
     return FakeRunner(steps=steps)
 
 
-def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = False, resume: bool = False, **options: Any) -> Result:
-    request = Request(registry=make_registry(*known), flags={"quickstart": options, "machine": {"seed": 5}})
+def start(
+    runner: FakeRunner,
+    known: Sequence[BackboneSpec] = (),
+    force: bool = False,
+    resume: bool = False,
+    **options: Any,
+) -> Result:
+    request = Request(
+        registry=make_registry(*known), flags={"quickstart": options, "machine": {"seed": 5}}
+    )
     context = make_context(runner=runner, request=request, force=force, resume=resume)
     return quickstart.run(context, quickstart.QuickstartOptions(**options))
 
@@ -32,7 +48,12 @@ def test_another_recipe_is_refused(runner: FakeRunner) -> None:
 
 
 def encoder(name: str, is_installed: Callable[[], bool] | None) -> BackboneSpec:
-    return BackboneSpec(name=name, summary="An encoder.", load=lambda options, machine: None, is_installed=is_installed)  # type: ignore[arg-type,return-value]
+    return BackboneSpec(
+        name=name,
+        summary="An encoder.",
+        load=lambda options, machine: None,
+        is_installed=is_installed,
+    )  # type: ignore[arg-type,return-value]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +65,9 @@ def encoder(name: str, is_installed: Callable[[], bool] | None) -> BackboneSpec:
         ([encoder("other", lambda: True)], "tiny"),
     ],
 )
-def test_the_backbone_is_the_best_that_is_installed(runner: FakeRunner, known: list[BackboneSpec], backbone: str) -> None:
+def test_the_backbone_is_the_best_that_is_installed(
+    runner: FakeRunner, known: list[BackboneSpec], backbone: str
+) -> None:
     result = start(runner, known)
     asked = runner.asked[0][0]
     assert asked.recipe == "quickstart"

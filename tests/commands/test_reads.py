@@ -24,8 +24,17 @@ READ = {
     "predict": {"test": 1},
     "eval": {"test": 1},  # for gold spans
 }
-SPLIT = {"mig": {"train": 1}, "pretrain-attn": {"validation": 1}, "predict": {"test": 1}, "eval": {"test": 2}}
-TOKENISED = {"pretrain-attn": {"train": 1, "validation": 1}, "predict": {"test": 1}, "eval": {"test": 2}}
+SPLIT = {
+    "mig": {"train": 1},
+    "pretrain-attn": {"validation": 1},
+    "predict": {"test": 1},
+    "eval": {"test": 2},
+}
+TOKENISED = {
+    "pretrain-attn": {"train": 1, "validation": 1},
+    "predict": {"test": 1},
+    "eval": {"test": 2},
+}
 
 
 @pytest.fixture
@@ -41,8 +50,14 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter[str]]:
         return found
 
     monkeypatch.setattr("plant_cli.data.documents.collect", count)
-    monkeypatch.setattr(WordAnalyser, "spell", lambda analyser, text: split.update([text]) or spell(analyser, text))
-    monkeypatch.setattr(TinyBackbone, "tokenize", lambda backbone, texts: tokenised.update(texts) or tokenize(backbone, texts))
+    monkeypatch.setattr(
+        WordAnalyser, "spell", lambda analyser, text: split.update([text]) or spell(analyser, text)
+    )
+    monkeypatch.setattr(
+        TinyBackbone,
+        "tokenize",
+        lambda backbone, texts: tokenised.update(texts) or tokenize(backbone, texts),
+    )
     return {"read": read, "split": split, "tokenised": tokenised}
 
 
@@ -50,18 +65,27 @@ def test_a_text_is_read_once_a_command_and_split_and_tokenised_once_a_run(
     trained: Clinic, counts: dict[str, Counter[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: list[str] = []
-    monkeypatch.setattr("plant_cli.relevance.relevance_table.load_relevance", lambda *given: loads.append(stage) or load_relevance(*given))
+    monkeypatch.setattr(
+        "plant_cli.relevance.relevance_table.load_relevance",
+        lambda *given: loads.append(stage) or load_relevance(*given),
+    )
     found: dict[str, dict[str, Any]] = {name: {} for name in counts}
     for stage in READ:
         trained.run(stage)
         for name, counted in counts.items():
             found[name][stage] = dict(counted)
             counted.clear()
-    corpus = RequestRunner(Request(registry=installed(), run_path=trained.path)).open("suggest").corpus()
+    corpus = (
+        RequestRunner(Request(registry=installed(), run_path=trained.path)).open("suggest").corpus()
+    )
     texts = {name: corpus.split(name).texts for name in corpus}
     assert found["read"] == READ
-    assert [stage for stage in loads if stage != "eval"] == ["pretrain-attn", "finetune"], "relevance is loaded once"
+    assert [stage for stage in loads if stage != "eval"] == ["pretrain-attn", "finetune"], (
+        "relevance is loaded once"
+    )
     for name, wanted in (("split", SPLIT), ("tokenised", TOKENISED)):
         for stage, counted in found[name].items():
             often = {split: {counted.get(text, 0) for text in texts[split]} for split in texts}
-            assert {split: max(numbers) for split, numbers in often.items() if numbers != {0}} == wanted.get(stage, {}), (name, stage)
+            assert {
+                split: max(numbers) for split, numbers in often.items() if numbers != {0}
+            } == wanted.get(stage, {}), (name, stage)

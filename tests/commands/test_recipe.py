@@ -9,7 +9,9 @@ from plant_cli.api import UsageError
 @pytest.fixture
 def recipe(tmp_path):
     path = tmp_path / "r.yaml"
-    path.write_text("summary: Small.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta: {machine: {seed: 5}}\n")
+    path.write_text(
+        "summary: Small.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta: {machine: {seed: 5}}\n"
+    )
     return path
 
 
@@ -34,12 +36,21 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
     ("section", "said"),
     [
         ("eval: {require: ['P@5>>0.6']}", "the requirement 'P@5>>0.6' cannot be read"),
-        ("eval: {threshold: 0.5, thresholds: strict}", "--threshold and --thresholds exclude each other"),
-        ("significance: {systems: [finetune, other], require: ['p<<0.05']}", "the requirement 'p<<0.05' cannot be read"),
+        (
+            "eval: {threshold: 0.5, thresholds: strict}",
+            "--threshold and --thresholds exclude each other",
+        ),
+        (
+            "significance: {systems: [finetune, other], require: ['p<<0.05']}",
+            "the requirement 'p<<0.05' cannot be read",
+        ),
         ("significance: {systems: [finetune, finetune]}", "'finetune' is given twice"),
         ("thresholds: {target: [precision]}", "the target 'precision' cannot be read"),
         ("thresholds: {}", "no target is given"),
-        ("predict: {systems: [finetune, other]}", "systems are named, but not what to do with them"),
+        (
+            "predict: {systems: [finetune, other]}",
+            "systems are named, but not what to do with them",
+        ),
         ("finetune-b: {init: random, sharpness: 0.5}", "label tables do not start from prototypes"),
         ("finetune-b: {init: random, planted: control}", "does not start from planted attention"),
     ],
@@ -69,7 +80,9 @@ def test_copy_gives_a_file_and_replaces_none(laboratory, recipe, tmp_path, monke
     assert (tmp_path / "mine.yaml").read_bytes() == recipe.read_bytes()
 
 
-def test_a_copy_that_would_not_find_what_it_extends_is_refused(laboratory, recipe, tmp_path, monkeypatch):
+def test_a_copy_that_would_not_find_what_it_extends_is_refused(
+    laboratory, recipe, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     recipe.rename(tmp_path / "sub" / "base.yaml")

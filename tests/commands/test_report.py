@@ -13,7 +13,9 @@ from builders import run_at
 
 from plant_cli.api import ArtefactError, UsageError
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 @pytest.fixture
@@ -23,7 +25,14 @@ def report(played, tmp_path):
     def run(*systems, evaluated=("finetune", "baseline"), force=False, **options):
         for name in evaluated:
             played("eval", None if name == "finetune" else name, force=True, bootstrap=40)
-        flags = {"report": {"systems": list(systems), "output": str(tmp_path / "r.html"), "documents": 0, **options}}
+        flags = {
+            "report": {
+                "systems": list(systems),
+                "output": str(tmp_path / "r.html"),
+                "documents": 0,
+                **options,
+            }
+        }
         return run_at(tmp_path / "run", "report", flags=flags, force=force)
 
     return run
@@ -38,8 +47,16 @@ def test_a_page_and_its_files(report, played, tmp_path):
     assert re.search(r"\d▲ \(", page)
     assert result.data["bytes"] == len(page.encode())
     assert any("--documents 0" in sentence for sentence in result.data["left_out"])
-    assert {Path(path).name for path in result.data["files"]} >= {"r.html", "headline.svg", "headline.png", "headline.tex", "headline.md"}
-    assert set(json.loads((tmp_path / "run" / "eval" / "stage.json").read_text())["outputs"]) >= {"metrics.json"}
+    assert {Path(path).name for path in result.data["files"]} >= {
+        "r.html",
+        "headline.svg",
+        "headline.png",
+        "headline.tex",
+        "headline.md",
+    }
+    assert set(json.loads((tmp_path / "run" / "eval" / "stage.json").read_text())["outputs"]) >= {
+        "metrics.json"
+    }
     assert not (tmp_path / "run" / "report").exists()
 
 
@@ -64,7 +81,12 @@ def test_nothing_is_overwritten_without_force(report, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(UsageError, match="not empty"):
-        report("finetune", evaluated=[], output=str(tmp_path / "s.html"), figures=str(tmp_path / "full"))
+        report(
+            "finetune",
+            evaluated=[],
+            output=str(tmp_path / "s.html"),
+            figures=str(tmp_path / "full"),
+        )
     assert report("finetune", evaluated=[], force=True).data["bytes"] == len(before)
     with pytest.raises(UsageError, match="is a folder"):
         report("finetune", evaluated=[], output=str(tmp_path / "full"), force=True)
@@ -87,14 +109,29 @@ def test_a_place_below_a_file_is_refused_before_any_work(report, tmp_path, optio
 
 
 def test_one_label_and_one_document_without_titles(tmp_path):
-    rows = [("train", f"fever cough {i}", ["a"]) for i in range(8)] + [("validation", "fever", ["a"]), ("test", "fever and cough", ["a"])]
-    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
+    rows = [("train", f"fever cough {i}", ["a"]) for i in range(8)] + [
+        ("validation", "fever", ["a"]),
+        ("test", "fever and cough", ["a"]),
+    ]
+    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index(
+        "doc_id"
+    )
     frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(tmp_path / "one.parquet")
     results = {}
-    for name, flags in (("finetune", {"network": False}), ("eval", {"bootstrap": 40}), ("report", {"output": str(tmp_path / "r.html")})):
-        given = {name: flags, "data": {"path": str(tmp_path / "one.parquet")}, "machine": {"device": "cpu"}}
+    for name, flags in (
+        ("finetune", {"network": False}),
+        ("eval", {"bootstrap": 40}),
+        ("report", {"output": str(tmp_path / "r.html")}),
+    ):
+        given = {
+            name: flags,
+            "data": {"path": str(tmp_path / "one.parquet")},
+            "machine": {"device": "cpu"},
+        }
         results[name] = run_at(tmp_path / "run", name, flags=given)
-    assert results["eval"].next_step.startswith("plant thresholds --target")  # there is no network to compare with another
+    assert results["eval"].next_step.startswith(
+        "plant thresholds --target"
+    )  # there is no network to compare with another
     metrics = json.loads((tmp_path / "run" / "eval" / "metrics.json").read_text())["metrics"]
     shown = {row[0]: row[1] for row in results["report"].tables[0].rows}
     assert shown["P@1"].startswith(f"{100 * metrics['P@1']['value']:.1f} [")
@@ -113,17 +150,29 @@ def hostile(tmp_path_factory):
     names = [f"{HOSTILE} {i}" for i in range(4)]
     words = ["fever", "cough", "rash", "pain"]
     rows = [
-        (split, f"{HOSTILE} {words[i % 4]} {words[(i + j) % 4]} note {i}", [names[i % 4]] + [names[(i + 1) % 4]] * (i % 3 == 0))
+        (
+            split,
+            f"{HOSTILE} {words[i % 4]} {words[(i + j) % 4]} note {i}",
+            [names[i % 4]] + [names[(i + 1) % 4]] * (i % 3 == 0),
+        )
         for split, count in (("train", 60), ("validation", 20), ("test", 20))
         for j, i in enumerate(range(count))
     ]
-    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id").with_columns(
-        pl.concat_str(pl.lit(f"{HOSTILE} "), "doc_id").alias("doc_id")
-    ).write_parquet(folder / "data.parquet")
-    pl.DataFrame({"label": names, "title": [f"{HOSTILE} title {w}" for w in words]}).write_csv(folder / "data.labels.csv")
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index(
+        "doc_id"
+    ).with_columns(pl.concat_str(pl.lit(f"{HOSTILE} "), "doc_id").alias("doc_id")).write_parquet(
+        folder / "data.parquet"
+    )
+    pl.DataFrame({"label": names, "title": [f"{HOSTILE} title {w}" for w in words]}).write_csv(
+        folder / "data.labels.csv"
+    )
 
     def run(name, **flags):
-        given = {name: flags, "data": {"path": str(folder / "data.parquet")}, "machine": {"device": "cpu"}}
+        given = {
+            name: flags,
+            "data": {"path": str(folder / "data.parquet")},
+            "machine": {"device": "cpu"},
+        }
         run_at(folder / "run", name, flags=given, force=True)
 
     run("finetune", network=False)
@@ -146,18 +195,48 @@ def test_hostile_texts_and_names_stay_text(hostile):
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_a_browser_shows_it_without_an_error_or_a_request(hostile, tmp_path):
     log, shot, pdf = (tmp_path / name for name in ("net.json", "shot.png", "page.pdf"))
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
-    options += ["--disable-component-update", "--disable-default-apps", "--disable-extensions", f"--user-data-dir={tmp_path / 'profile'}"]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-sync",
+    ]
+    options += [
+        "--disable-component-update",
+        "--disable-default-apps",
+        "--disable-extensions",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
     watch = ["--enable-logging=stderr", f"--log-net-log={log}", "--net-log-capture-mode=Everything"]
-    run = [CHROMIUM, *options, *watch, "--window-size=1280,2000", f"--screenshot={shot}", hostile.as_uri()]
+    run = [
+        CHROMIUM,
+        *options,
+        *watch,
+        "--window-size=1280,2000",
+        f"--screenshot={shot}",
+        hostile.as_uri(),
+    ]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr
     assert shot.stat().st_size > 10_000
     assert "evil.example" not in log.read_text().replace("%", "")
-    title = subprocess.run([CHROMIUM, *options, "--dump-dom", hostile.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+    title = subprocess.run(
+        [CHROMIUM, *options, "--dump-dom", hostile.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert "<title>Report on run</title>" in title.stdout
-    subprocess.run([CHROMIUM, *options, f"--print-to-pdf={pdf}", hostile.as_uri()], capture_output=True, timeout=120, check=True)
+    subprocess.run(
+        [CHROMIUM, *options, f"--print-to-pdf={pdf}", hostile.as_uri()],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
     assert pdf.read_bytes().startswith(b"%PDF")
 
 
@@ -167,8 +246,20 @@ def test_the_browser_would_tell_of_an_error(tmp_path):
     page = tmp_path / "bad.html"
     page.write_text("<script>console.error('heard')</script><img src=http://evil.example/x.png>")
     log = tmp_path / "net.json"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr"]
-    run = [CHROMIUM, *options, f"--log-net-log={log}", f"--screenshot={tmp_path / 's.png'}", page.as_uri()]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--enable-logging=stderr",
+    ]
+    run = [
+        CHROMIUM,
+        *options,
+        f"--log-net-log={log}",
+        f"--screenshot={tmp_path / 's.png'}",
+        page.as_uri(),
+    ]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
     assert "heard" in done.stderr
     assert "CONSOLE" in done.stderr

@@ -20,11 +20,18 @@ def scored(prepared: Any, tmp_path: Path) -> Any:
     def export(**options: Any) -> Result:
         return clinic("review export", flags={"review export": options})
 
-    def read(rows: list[dict[str, Any]], reporter: SilentReporter | None = None, **options: Any) -> tuple[Result, list[dict[str, Any]]]:
+    def read(
+        rows: list[dict[str, Any]], reporter: SilentReporter | None = None, **options: Any
+    ) -> tuple[Result, list[dict[str, Any]]]:
         sheet, out = tmp_path / "ann.jsonl", tmp_path / "corrected.jsonl"
         pl.DataFrame(rows).write_ndjson(sheet)
         given = {"sheets": [str(sheet)], "output": str(out), **options}
-        found = clinic("review import", flags={"review import": given}, reporter=reporter or SilentReporter(), force=True)
+        found = clinic(
+            "review import",
+            flags={"review import": given},
+            reporter=reporter or SilentReporter(),
+            force=True,
+        )
         return found, pl.read_ndjson(out).to_dicts()
 
     export.clinic, export.read = clinic, read  # type: ignore[attr-defined]
@@ -32,11 +39,20 @@ def scored(prepared: Any, tmp_path: Path) -> Any:
 
 
 def row(doc_id: str, label: str, decision: str, **more: Any) -> dict[str, Any]:
-    said = {"text": f"text of {doc_id}", "title": "", "band": "review", "who": "ann", "time": "2026-01-02", "decision": decision}
+    said = {
+        "text": f"text of {doc_id}",
+        "title": "",
+        "band": "review",
+        "who": "ann",
+        "time": "2026-01-02",
+        "decision": decision,
+    }
     return {"doc_id": doc_id, "label": label, **said, **more}
 
 
-def test_a_split_is_exported_with_evidence_and_a_few_other_labels(scored: Any, tmp_path: Path) -> None:
+def test_a_split_is_exported_with_evidence_and_a_few_other_labels(
+    scored: Any, tmp_path: Path
+) -> None:
     scored(output=str(tmp_path / "r.csv"), split="validation", others=2)
     frame = pl.read_csv(tmp_path / "r.csv")
     assert frame.columns == list(REVIEW_COLUMNS)
@@ -44,24 +60,48 @@ def test_a_split_is_exported_with_evidence_and_a_few_other_labels(scored: Any, t
     assert set(frame["decision"]) == {""}
     assert (frame["evidence"] != "").any()
     assert frame["text"].str.len_chars().max() <= 300
-    assert frame.group_by("doc_id", maintain_order=True).agg(pl.col("score").is_sorted(descending=True))["score"].all()
+    assert (
+        frame.group_by("doc_id", maintain_order=True)
+        .agg(pl.col("score").is_sorted(descending=True))["score"]
+        .all()
+    )
 
 
 def test_decisions_become_records(scored: Any) -> None:
     labels = list(pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"])
     a, b, c = labels[:3]
-    rows = [row("1", a, "accept"), row("1", b, "reject"), row("1", c, "", band="assign"), row("2", a, "", band="assign")]
+    rows = [
+        row("1", a, "accept"),
+        row("1", b, "reject"),
+        row("1", c, "", band="assign"),
+        row("2", a, "", band="assign"),
+    ]
     found, records = scored.read(rows)
-    assert records == [{"doc_id": "1", "text": "text of 1", "labels": [a], "reviewer": "ann", "time": "2026-01-02"}]
-    assert found.summary == {"documents": 1, "accepted": 1, "rejected": 1, "undecided": 2, "conflicts": 0}
+    assert records == [
+        {"doc_id": "1", "text": "text of 1", "labels": [a], "reviewer": "ann", "time": "2026-01-02"}
+    ]
+    assert found.summary == {
+        "documents": 1,
+        "accepted": 1,
+        "rejected": 1,
+        "undecided": 2,
+        "conflicts": 0,
+    }
     _, records = scored.read(rows, undecided="keep")
-    assert [(one["doc_id"], one["labels"], one["reviewer"]) for one in records] == [("1", [c, a], "ann"), ("2", [a], "")]
+    assert [(one["doc_id"], one["labels"], one["reviewer"]) for one in records] == [
+        ("1", [c, a], "ann"),
+        ("2", [a], ""),
+    ]
 
 
 def test_conflicts_are_listed_and_change_nothing(scored: Any) -> None:
     a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
     found, records = scored.read(
-        [row("1", a, "accept"), row("1", a, "reject", who="ben", time="2026-01-03"), row("1", b, "accept", who="ben")]
+        [
+            row("1", a, "accept"),
+            row("1", a, "reject", who="ben", time="2026-01-03"),
+            row("1", b, "accept", who="ben"),
+        ]
     )
     assert [(one["labels"], one["reviewer"]) for one in records] == [([b], "ben")]
     assert found.tables[1].rows == [["1", a, "", "ann: accept; ben: reject"]]
@@ -70,10 +110,19 @@ def test_conflicts_are_listed_and_change_nothing(scored: Any) -> None:
 
 def test_the_later_decision_of_one_person_counts(scored: Any) -> None:
     a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
-    rows = [row("1", a, "reject", time="2026-01-03"), row("1", a, "accept"), row("1", b, "accept"), row("1", b, "", time="2026-01-04")]
+    rows = [
+        row("1", a, "reject", time="2026-01-03"),
+        row("1", a, "accept"),
+        row("1", b, "accept"),
+        row("1", b, "", time="2026-01-04"),
+    ]
     found, [record] = scored.read(rows)
     assert (record["labels"], record["time"]) == ([b], "2026-01-03")
-    assert (found.summary["accepted"], found.summary["rejected"], found.summary["conflicts"]) == (1, 1, 0)
+    assert (found.summary["accepted"], found.summary["rejected"], found.summary["conflicts"]) == (
+        1,
+        1,
+        0,
+    )
 
 
 def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path: Path) -> None:
@@ -88,13 +137,17 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
         row("1", "", "reject", title="?"),
     ]
     _, records = scored.read(rows, listener, texts=str(tmp_path / "texts.csv"))
-    assert [(one["doc_id"], one["text"], one["labels"]) for one in records] == [("1", "text of 1 and more", [label])]
+    assert [(one["doc_id"], one["text"], one["labels"]) for one in records] == [
+        ("1", "text of 1 and more", [label])
+    ]
     aside = tmp_path / "corrected.aside.jsonl"
     assert listener.warnings == [
         f"the label is retired or unknown: 2 rows kept in {aside}, first 'retired' in {sheet}, row 2",
         f"the document is not known: 1 row kept in {aside}, first 'one' in {sheet}, row 3",
     ]
-    assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + ["the document is not known"]
+    assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + [
+        "the document is not known"
+    ]
 
 
 def test_a_row_with_its_whole_text_needs_no_other(scored: Any, tmp_path: Path) -> None:
@@ -111,7 +164,13 @@ def test_corrections_go_into_the_corpus_of_the_reviewer(scored: Any, tmp_path: P
     corpus.write_text(
         f"doc_id,year,text,labels\n1,1999,text of 1,{a};{b}\n3,2001,text of 3,{c};{b}\n4,2002,Wholly different words,{a};{d}\n"
     )
-    rows = [row("1", b, "reject"), row("1", c, "accept"), row("2", a, "accept"), row("4", b, "accept"), row("3", c, "accept")]
+    rows = [
+        row("1", b, "reject"),
+        row("1", c, "accept"),
+        row("2", a, "accept"),
+        row("4", b, "accept"),
+        row("3", c, "accept"),
+    ]
     rows += [row("3", b, "reject"), row("3", b, "accept", who="ben")]
     sheet = tmp_path / "ann.jsonl"
     pl.DataFrame(rows).write_ndjson(sheet)
@@ -134,24 +193,40 @@ def test_documents_of_the_run_keep_their_other_labels(scored: Any, tmp_path: Pat
     scored(output=str(tmp_path / "r.csv"), split="validation")
     frame = pl.read_csv(tmp_path / "r.csv", infer_schema=False)
     first = frame["doc_id"][0]
-    frame.with_columns(decision=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("reject"))).write_csv(tmp_path / "ben.csv")
+    frame.with_columns(
+        decision=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("reject"))
+    ).write_csv(tmp_path / "ben.csv")
     out = tmp_path / "c.jsonl"
-    found = scored.clinic("review import", flags={"review import": {"sheets": [str(tmp_path / "ben.csv")], "output": str(out)}})
+    found = scored.clinic(
+        "review import",
+        flags={"review import": {"sheets": [str(tmp_path / "ben.csv")], "output": str(out)}},
+    )
     [record] = pl.read_ndjson(out).to_dicts()
     assert (record["doc_id"], record["reviewer"], found.summary["rejected"]) == (first, "ben", 1)
     assert frame["label"][0] not in record["labels"]
     assert record["text"].startswith(frame["text"][0])
 
 
-def test_a_document_of_the_run_with_the_same_id_but_another_text_is_not_corrected(scored: Any, tmp_path: Path) -> None:
+def test_a_document_of_the_run_with_the_same_id_but_another_text_is_not_corrected(
+    scored: Any, tmp_path: Path
+) -> None:
     scored(output=str(tmp_path / "r.csv"), split="validation")
-    frame = pl.read_csv(tmp_path / "r.csv", infer_schema=False).head(2).with_columns(decision=pl.lit("accept"))
+    frame = (
+        pl.read_csv(tmp_path / "r.csv", infer_schema=False)
+        .head(2)
+        .with_columns(decision=pl.lit("accept"))
+    )
     texts = [frame["text"][0].replace("e", "?"), "Wholly different words"]
     frame.with_columns(text=pl.Series(texts)).write_csv(tmp_path / "ben.csv")
-    listener, given = SilentReporter(), {"sheets": [str(tmp_path / "ben.csv")], "output": str(tmp_path / "c.jsonl")}
+    listener, given = (
+        SilentReporter(),
+        {"sheets": [str(tmp_path / "ben.csv")], "output": str(tmp_path / "c.jsonl")},
+    )
     found = scored.clinic("review import", flags={"review import": given}, reporter=listener)
     assert found.summary["accepted"] == 1
-    assert listener.warnings[0].startswith("the sheet shows another text of this document: 1 row kept in")
+    assert listener.warnings[0].startswith(
+        "the sheet shows another text of this document: 1 row kept in"
+    )
 
 
 def test_no_output_replaces_what_is_read(scored: Any, tmp_path: Path) -> None:

@@ -20,27 +20,42 @@ def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):
 
 def test_metrics_are_in_points_and_other_numbers_as_they_are():
     shown = {"P@5": 0.3778, "nDCG@1000": 1.0, "threshold": 0.1963, "labels": 60, "ECE": 0.015}
-    assert [show_number(name, value) for name, value in shown.items()] == ["37.8", "100.0", "0.1963", "60", "1.5"]
+    assert [show_number(name, value) for name, value in shown.items()] == [
+        "37.8",
+        "100.0",
+        "0.1963",
+        "60",
+        "1.5",
+    ]
 
 
 def test_what_has_not_changed_is_passed_over(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
-    result = laboratory.run("run", options={"recipe": str(recipe)}, flags={"machine": {"threads": 3}})
+    result = laboratory.run(
+        "run", options={"recipe": str(recipe)}, flags={"machine": {"threads": 3}}
+    )
     assert len(laboratory.calls) == 3
     assert set(statuses(result).values()) == {"unchanged"}
     assert result.data["alpha"]["summary"]["k"] == 4
 
 
-def test_a_relative_file_of_rejects_is_no_change_once_it_is_there(laboratory, recipe, statuses, tmp_path, monkeypatch):
+def test_a_relative_file_of_rejects_is_no_change_once_it_is_there(
+    laboratory, recipe, statuses, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     laboratory.on["alpha"] = lambda context: context.corpus()
-    asked = {"options": {"recipe": str(recipe)}, "flags": {"data": {"path": str(laboratory.data), "rejects": "bad.tsv"}}}
+    asked = {
+        "options": {"recipe": str(recipe)},
+        "flags": {"data": {"path": str(laboratory.data), "rejects": "bad.tsv"}},
+    }
     laboratory.run("run", **asked)
     assert (tmp_path / "bad.tsv").exists()
     assert set(statuses(laboratory.run("run", **asked)).values()) == {"unchanged"}
 
 
-def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(laboratory, recipe, statuses):
+def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(
+    laboratory, recipe, statuses
+):
     laboratory.run("run", options={"recipe": str(recipe)})
     changed = {"options": {"recipe": str(recipe)}, "sets": ["alpha.k=5"]}
     with pytest.raises(UsageError) as caught:
@@ -52,7 +67,9 @@ def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(labora
     assert laboratory.text("beta-twice") == "55"
 
 
-def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(laboratory, recipe, statuses):
+def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(
+    laboratory, recipe, statuses
+):
     laboratory.run("run", options={"recipe": str(recipe)})
     laboratory.run("alpha", recipe=str(recipe), force=True)
     result = laboratory.run("run", options={"recipe": str(recipe)})
@@ -106,7 +123,9 @@ def test_earlier_stages_of_the_run_do_not_colour_a_recipe(laboratory, recipe):
 
 def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, recipe, statuses):
     recipe.write_text(recipe.read_text() + "look:\n")
-    laboratory.on["look"] = lambda context: Result(tables=[Table(title="seen", columns=(), rows=())])
+    laboratory.on["look"] = lambda context: Result(
+        tables=[Table(title="seen", columns=(), rows=())]
+    )
     laboratory.run("run", options={"recipe": str(recipe)})
     result = laboratory.run("run", options={"recipe": str(recipe)})
     assert result.tables[0].title == "seen"
@@ -115,7 +134,10 @@ def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, re
 
 def test_a_corpus_that_has_changed_is_noticed_even_if_every_step_is_done(laboratory, recipe):
     laboratory.on["alpha"] = lambda context: context.corpus()
-    request = {"options": {"recipe": str(recipe)}, "flags": {"data": {"path": str(laboratory.data)}}}
+    request = {
+        "options": {"recipe": str(recipe)},
+        "flags": {"data": {"path": str(laboratory.data)}},
+    }
     laboratory.run("run", **request)
     laboratory.run("run", **request)
     laboratory.data.write_bytes(laboratory.data.read_bytes() + b"x")

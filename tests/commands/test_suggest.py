@@ -23,7 +23,12 @@ from plant_cli.data.tables import load_sparse
 from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.scoring.suggested_documents import KeptDocuments, SuggestedDocument, Suggesting, keeping
+from plant_cli.scoring.suggested_documents import (
+    KeptDocuments,
+    SuggestedDocument,
+    Suggesting,
+    keeping,
+)
 from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 
 
@@ -58,7 +63,9 @@ def heard(listener: SilentReporter) -> list[str]:
         ({"text": [timedelta(1)]}, "the column 'text' holds bytes or times"),
     ],
 )
-def test_columns_that_are_no_text_are_named(trained: Any, tmp_path: Path, frame: dict[str, list[Any]], said: str) -> None:
+def test_columns_that_are_no_text_are_named(
+    trained: Any, tmp_path: Path, frame: dict[str, list[Any]], said: str
+) -> None:
     table = tmp_path / "new.parquet"
     pl.DataFrame(frame).write_parquet(table)
     with pytest.raises(DataError, match=said) as caught:
@@ -66,9 +73,16 @@ def test_columns_that_are_no_text_are_named(trained: Any, tmp_path: Path, frame:
     assert str(table) in caught.value.where
 
 
-def test_the_micro_batch_changes_nothing_and_the_best_labels_come_first(trained: Any, tmp_path: Path) -> None:
-    generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(tmp_path / "new.csv")
-    one, many = (trained(path=str(tmp_path / "new.csv"), micro_batch=size, top_k=3).tables[0].rows for size in (1, 64))
+def test_the_micro_batch_changes_nothing_and_the_best_labels_come_first(
+    trained: Any, tmp_path: Path
+) -> None:
+    generate(documents=120, labels=12, seed=3).splits["test"].collect().select(
+        "doc_id", "text"
+    ).write_csv(tmp_path / "new.csv")
+    one, many = (
+        trained(path=str(tmp_path / "new.csv"), micro_batch=size, top_k=3).tables[0].rows
+        for size in (1, 64)
+    )
     assert [row[:3] for row in one] == [row[:3] for row in many]
     assert [row[3] for row in one[:3]] == sorted((row[3] for row in one[:3]), reverse=True)
     assert {row[5] for row in one} <= {"assign", "review", "reject"}
@@ -87,7 +101,9 @@ def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Pa
         assert ours == pytest.approx(theirs, abs=1e-5)
 
 
-def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(trained: Any, tmp_path: Path) -> None:
+def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(
+    trained: Any, tmp_path: Path
+) -> None:
     """The run's corpus may have come in another one."""
     table = "doc_id,text\n1,fièvre and cough\n"
     (tmp_path / "utf8.csv").write_text(table, encoding="utf-8")
@@ -104,14 +120,24 @@ def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: An
     path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
     record_again(path.parent)
     table = trained(text="fever and cough", top_k=3).tables[0]
-    assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "band"]
+    assert [column.name for column in table.columns] == [
+        "document",
+        "label",
+        "title",
+        "score",
+        "threshold",
+        "band",
+    ]
     for row in table.rows:
         assert float(f"{row[3]:.3g}") == row[3]
         assert row[4:] == [4.12e-10, "assign"]
         assert format_cell(row[4], table.columns[4]) == "4.12e-10"
 
 
-@pytest.mark.parametrize(("score", "shown"), [(0.12345, 0.123), (4.5678e-5, 4.57e-5), (0.99951, 0.9995), (0.99998, 0.99998), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [(0.12345, 0.123), (4.5678e-5, 4.57e-5), (0.99951, 0.9995), (0.99998, 0.99998), (1.0, 1.0)],
+)
 def test_only_certainty_is_shown_as_certain(score: float, shown: float) -> None:
     assert _round(score) == shown
 
@@ -185,7 +211,15 @@ def test_json_lines_on_standard_input_are_answered_one_by_one(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Asking()))
     given = {"path": "-", "top_k": 2, "threshold": 1e-9}
     found = trained.run("suggest", reporter=listener, speak=order.append, flags={"suggest": given})
-    assert [one if one == "asked" else json.loads(one)["doc_id"] for one in order] == ["asked", "a", "asked", "2", "asked", "asked", "3"]
+    assert [one if one == "asked" else json.loads(one)["doc_id"] for one in order] == [
+        "asked",
+        "a",
+        "asked",
+        "2",
+        "asked",
+        "asked",
+        "3",
+    ]
     assert (found.tables, found.summary["documents"]) == ((), 3)
     assert "standard input, line 2 cannot be read: it is not JSON in UTF-8" in listener.warnings
 
@@ -194,7 +228,9 @@ def test_a_stopped_command_goes_on_after_the_last_whole_text(
     trained: Any, monkeypatch: pytest.MonkeyPatch, listener: SilentReporter, tmp_path: Path
 ) -> None:
     new, out, part = tmp_path / "new.csv", tmp_path / "out.jsonl", tmp_path / "out.jsonl.part"
-    generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(new)
+    generate(documents=120, labels=12, seed=3).splits["test"].collect().select(
+        "doc_id", "text"
+    ).write_csv(new)
     trained(path=str(new), output=str(tmp_path / "whole.jsonl"))
     read: list[list[str]] = []
     suggest = Suggesting.suggest
@@ -209,16 +245,23 @@ def test_a_stopped_command_goes_on_after_the_last_whole_text(
     monkeypatch.setattr(Suggesting, "suggest", stop)
     with pytest.raises(KeyboardInterrupt):
         trained(path=str(new), output=str(out), reporter=listener)
-    assert f"10 texts are done and kept in {part}: the same command goes on after them" in listener.notes
+    assert (
+        f"10 texts are done and kept in {part}: the same command goes on after them"
+        in listener.notes
+    )
     part.write_bytes(part.read_bytes()[:-9])  # killed while it wrote
-    with pytest.raises(UsageError, match="the beginning of other suggestions: the model or the options differ"):
+    with pytest.raises(
+        UsageError, match="the beginning of other suggestions: the model or the options differ"
+    ):
         trained(path=str(new), output=str(out), top_k=3)
     trained(path=str(new), output=str(out), reporter=listener)
     assert f"goes on after 9 texts, which are kept in {part}" in listener.notes
     assert read[3] == [read[1][-1]]
     ours, whole = pl.read_ndjson(out), pl.read_ndjson(tmp_path / "whole.jsonl")
     assert ours.drop("scores").equals(whole.drop("scores"))
-    assert ours["scores"].explode().to_list() == pytest.approx(whole["scores"].explode().to_list(), abs=1e-5)
+    assert ours["scores"].explode().to_list() == pytest.approx(
+        whole["scores"].explode().to_list(), abs=1e-5
+    )
     assert not part.exists()
 
 
@@ -245,7 +288,10 @@ def test_two_commands_do_not_write_the_same_suggestions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "to"),
     [
-        *[(name, None) for name in ("out.parquet", "out.jsonl", "out.csv", "out.tsv", "out.trec", "out.npz")],
+        *[
+            (name, None)
+            for name in ("out.parquet", "out.jsonl", "out.csv", "out.tsv", "out.trec", "out.npz")
+        ],
         ("out.json", "annif"),
         ("out.jsonl.gz", None),
         ("out.txt", "xml"),
@@ -258,8 +304,15 @@ def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str, to: s
     output = tmp_path / name
     trained(path=str(tmp_path / "new.parquet"), top_k=12, output=str(output), to=to)
     order = output.with_name(f"{name}.labels.txt")
-    given = {"predictions": str(output), "bootstrap": 0, **({"label_order": str(order)} if order.exists() else {})}
-    ours, theirs = (trained.run("eval", tag=tag, flags={"eval": options}).data for tag, options in ((None, {"bootstrap": 0}), ("x", given)))
+    given = {
+        "predictions": str(output),
+        "bootstrap": 0,
+        **({"label_order": str(order)} if order.exists() else {}),
+    }
+    ours, theirs = (
+        trained.run("eval", tag=tag, flags={"eval": options}).data
+        for tag, options in ((None, {"bootstrap": 0}), ("x", given))
+    )
     assert (to == "xml" or name.endswith(".npz")) == order.exists()
     assert theirs["documents"] == len(test)
     for metric in ("P@5", "nDCG@5", "R@10"):
@@ -268,8 +321,16 @@ def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str, to: s
 
 def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
     labels = ["cold", "cough", "flu"]
-    for name, form in (("a.jsonl", "annif"), ("a.json", "annif"), ("a.trec", "trec"), ("a.txt", "xml"), ("a.npz", "npz")):
-        write_suggestions(tmp_path / name, DOCUMENTS, find_form(tmp_path / name, form, force=False), labels)
+    for name, form in (
+        ("a.jsonl", "annif"),
+        ("a.json", "annif"),
+        ("a.trec", "trec"),
+        ("a.txt", "xml"),
+        ("a.npz", "npz"),
+    ):
+        write_suggestions(
+            tmp_path / name, DOCUMENTS, find_form(tmp_path / name, form, force=False), labels
+        )
     entries = [
         {
             "document_id": "a",
@@ -282,11 +343,19 @@ def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
     ]
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == entries
     assert json.loads((tmp_path / "a.json").read_text()) == entries
-    assert (tmp_path / "a.trec").read_text() == "a\tQ0\tflu\t1\t0.5\tplant\na\tQ0\tcold\t2\t0.4\tplant\n"
+    assert (
+        tmp_path / "a.trec"
+    ).read_text() == "a\tQ0\tflu\t1\t0.5\tplant\na\tQ0\tcold\t2\t0.4\tplant\n"
     assert (tmp_path / "a.txt").read_text() == "2 3\n2:0.5 0:0.4\n\n"
     assert load_sparse(tmp_path / "a.npz").toarray().tolist() == [[0.4, 0.0, 0.5], [0.0, 0.0, 0.0]]
-    assert (tmp_path / "a.npz.labels.txt").read_text() == (tmp_path / "a.txt.labels.txt").read_text() == "cold\ncough\nflu\n"
-    write_suggestions(tmp_path / "b.trec", [replace(DOCUMENTS[0], doc_id="a\tb\n c")], "trec", labels)
+    assert (
+        (tmp_path / "a.npz.labels.txt").read_text()
+        == (tmp_path / "a.txt.labels.txt").read_text()
+        == "cold\ncough\nflu\n"
+    )
+    write_suggestions(
+        tmp_path / "b.trec", [replace(DOCUMENTS[0], doc_id="a\tb\n c")], "trec", labels
+    )
     assert (tmp_path / "b.trec").read_text().startswith("a%09b%0A c\tQ0\tflu\t")
     with pytest.raises(UsageError, match="already"):
         find_form(tmp_path / "a.txt", "xml", force=False)
@@ -296,7 +365,11 @@ def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
 
 def test_annifs_json_on_the_screen_and_a_format_without_a_file(trained: Any) -> None:
     said: list[str] = []
-    trained.run("suggest", speak=said.append, flags={"suggest": {"text": "fever", "to": "annif", "top_k": 1}})
+    trained.run(
+        "suggest",
+        speak=said.append,
+        flags={"suggest": {"text": "fever", "to": "annif", "top_k": 1}},
+    )
     [entry] = map(json.loads, said)
     assert (entry["document_id"], len(entry["results"])) == ("text", 1)
     with pytest.raises(UsageError, match="no file is named for the format trec"):
@@ -311,7 +384,9 @@ def test_predictions_are_written_in_these_formats_too(trained: Any, tmp_path: Pa
     assert [float(line[4]) for line in lines] == expected["scores"].explode().to_list()
 
 
-def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: SilentReporter, tmp_path: Path) -> None:
+def test_the_ids_of_the_runs_corpus_are_not_lost(
+    clinic: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
     clinic("mig", "data.id_column=case_id")
     clinic("finetune", "data.id_column=case_id", "finetune.init=random")
     table, out = tmp_path / "new.csv", tmp_path / "out.parquet"
@@ -325,12 +400,16 @@ def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: SilentRe
     clinic("suggest", flags={"suggest": given}, reporter=listener)
     assert pl.read_parquet(out)["doc_id"].to_list() == ["17", "4"]
     table.write_text("case_id,text\n21,fever\n")
-    clinic("suggest", flags={"suggest": {**given, "id_column": None}}, reporter=listener, force=True)
+    clinic(
+        "suggest", flags={"suggest": {**given, "id_column": None}}, reporter=listener, force=True
+    )
     assert pl.read_parquet(out)["doc_id"].to_list() == ["21"]
     assert listener.warnings == []
 
 
-def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
+def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(
+    trained: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
     table = tmp_path / "new.csv"
     table.write_text("CASE_ID,sex,text\n17,f,fever\n4,f,cough\n")
     trained(path=str(table), reporter=listener)
@@ -343,7 +422,9 @@ def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any,
     assert len(heard(listener)) == 1
 
 
-def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
+def test_ids_that_repeat_or_are_missing_are_told(
+    trained: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
     table = tmp_path / "new.csv"
     table.write_text("doc_id,text\na,fever\nb,cough\na,fever\n,cough\n")
     trained(path=str(table), reporter=listener)
@@ -353,7 +434,9 @@ def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: SilentR
     ]
 
 
-def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(trained: Any, tmp_path: Path) -> None:
+def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(
+    trained: Any, tmp_path: Path
+) -> None:
     table = tmp_path / "new.jsonl"
     pl.DataFrame({"text": ["fever", "cough", "nothing at all"]}).write_ndjson(table)
     everything = trained(path=str(table), output=str(tmp_path / "all.csv"))
@@ -362,17 +445,25 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(traine
     assert pl.read_ndjson(tmp_path / "some.jsonl")["doc_id"].to_list() == ["1", "2", "3"]
 
 
-def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
+def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(
+    trained: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
     file = trained.run.path / "finetune" / "thresholds.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "value": 1e-9}))
     record_again(file.parent)
     found = trained(text="fever", assigned=True, reporter=listener)
     assert (found.summary["suggestions"], heard(listener)) == (12, [])
-    assert trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
-    assert heard(listener) == ["in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"]
+    assert (
+        trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
+    )
+    assert heard(listener) == [
+        "in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"
+    ]
 
 
-def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
+def test_nothing_is_suggested_for_an_empty_text(
+    trained: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
     table = tmp_path / "new.jsonl"
     pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["fever", " ", None]}).write_ndjson(table)
     trained(path=str(table), output=str(tmp_path / "found.jsonl"), reporter=listener)
@@ -386,15 +477,32 @@ def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: SilentRe
     ]
 
 
-def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(clinic: Any, tmp_path: Path) -> None:
+def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(
+    clinic: Any, tmp_path: Path
+) -> None:
     """What `finetune` excludes is kept with the model; figures and threshold of validation know of it; eval counts them as missed."""
     given = {"network": False, "scorers": ["words"]}
     clinic("finetune", flags={"finetune": given})
-    best = clinic("suggest", flags={"suggest": {"text": generate(documents=120, labels=12, seed=3).splits["test"].collect()["text"][0]}})
+    best = clinic(
+        "suggest",
+        flags={
+            "suggest": {
+                "text": generate(documents=120, labels=12, seed=3)
+                .splits["test"]
+                .collect()["text"][0]
+            }
+        },
+    )
     first, second = (row[1] for row in best.tables[0].rows[:2])
     (tmp_path / "never.txt").write_text(f"{first}\nno such label\n")
-    clinic("finetune", tag="some", flags={"finetune": {**given, "exclude": [str(tmp_path / "never.txt")]}})
-    judged = pl.read_parquet(clinic.path / "finetune-some" / "validation.parquet").explode("labels", "scores")
+    clinic(
+        "finetune",
+        tag="some",
+        flags={"finetune": {**given, "exclude": [str(tmp_path / "never.txt")]}},
+    )
+    judged = pl.read_parquet(clinic.path / "finetune-some" / "validation.parquet").explode(
+        "labels", "scores"
+    )
     assert set(judged.filter(pl.col("labels") == first)["scores"]) == {0.0}
     assert judged.filter(pl.col("labels") != first)["scores"].min() > 0.0
     clinic("predict", tag="some", flags={"predict": {"top_k": 100, "exclude": [second]}})
@@ -405,7 +513,9 @@ def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(clinic
         assert not listed & {first, second}
     found = clinic("eval", tag="some", flags={"eval": {"bootstrap": 0}}).data
     assert found["labels_never"]["listed"] == 2
-    rows = open_model(clinic.path, "some").suggest(["fever", best.tables[0].rows[0][2] or ""], k=100)
+    rows = open_model(clinic.path, "some").suggest(
+        ["fever", best.tables[0].rows[0][2] or ""], k=100
+    )
     assert {one.label for text in rows for one in text}.isdisjoint({first})
     with pytest.raises(DataError, match="no label is named 'nowhere'"):
         clinic("suggest", flags={"suggest": {"text": "fever", "exclude": ["nowhere"]}})
@@ -457,7 +567,11 @@ def test_a_model_with_a_network_says_why(trained: Any, monkeypatch: pytest.Monke
     read: list[int] = []
     score = FusedScorers.score
     monkeypatch.setattr(
-        FusedScorers, "score", lambda self, documents, *given: read.append(len(documents)) or score(self, documents, *given)
+        FusedScorers,
+        "score",
+        lambda self, documents, *given: (
+            read.append(len(documents)) or score(self, documents, *given)
+        ),
     )
     table = trained(text="fever and cough", top_k=3, why=True).tables[0]
     assert table.columns[-1].name == "why"

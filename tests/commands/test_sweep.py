@@ -31,21 +31,42 @@ def sweep(tmp_path):
 def test_every_combination_is_trained_and_the_best_is_written(sweep, tmp_path):
     result = sweep(SCORERS, figures=str(tmp_path / "figures"))
     trials = result.data["trials"]
-    assert [trial["figure"] for trial in trials] == sorted((trial["figure"] for trial in trials), reverse=True)
-    assert {str(trial["values"]["finetune.scorers"]) for trial in trials} == {"['words']", "['titles']", "['words', 'titles']"}
-    assert next(trial["folder"] for trial in trials if trial["values"]["finetune.scorers"] == ["words"]) == "finetune"  # as in the recipe
+    assert [trial["figure"] for trial in trials] == sorted(
+        (trial["figure"] for trial in trials), reverse=True
+    )
+    assert {str(trial["values"]["finetune.scorers"]) for trial in trials} == {
+        "['words']",
+        "['titles']",
+        "['words', 'titles']",
+    }
+    assert (
+        next(
+            trial["folder"] for trial in trials if trial["values"]["finetune.scorers"] == ["words"]
+        )
+        == "finetune"
+    )  # as in the recipe
     best = yaml.safe_load((tmp_path / "run" / "best.yaml").read_text())
     assert best["finetune"] == {"scorers": trials[0]["values"]["finetune.scorers"]}
-    assert run_at(tmp_path / "run", "recipe check", flags={"recipe check": {"recipe": str(tmp_path / "run" / "best.yaml")}})
+    assert run_at(
+        tmp_path / "run",
+        "recipe check",
+        flags={"recipe check": {"recipe": str(tmp_path / "run" / "best.yaml")}},
+    )
     assert result.data["files"] == []  # lists are no numbers
 
 
 def test_test_is_never_read_and_what_is_done_is_skipped(sweep, tmp_path):
     sweep(SCORERS)
-    assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(("eval", "predict", "significance"))]
+    assert not [
+        path.name
+        for path in (tmp_path / "run").iterdir()
+        if path.name.startswith(("eval", "predict", "significance"))
+    ]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*/stage.json")}
     again = sweep(SCORERS)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*/stage.json")} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*/stage.json")
+    } == before
     assert len(again.data["trials"]) == 3
 
 
@@ -54,7 +75,10 @@ def test_a_range_is_searched_and_drawn(sweep, tmp_path):
     first = sweep("mig.k=2..64", trials=3, figures=str(tmp_path / "figures")).data
     tried = [trial["values"]["mig.k"] for trial in first["trials"]]
     assert all(isinstance(k, int) and 2 <= k <= 64 for k in tried)
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["mig.k.png", "mig.k.svg"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "mig.k.png",
+        "mig.k.svg",
+    ]
     assert sweep("mig.k=2..64", trials=3).data["trials"] == first["trials"]  # one seed, one search
 
 
@@ -94,12 +118,18 @@ def test_what_cannot_be_tried_is_refused(sweep, tmp_path, over, says):
 
 
 def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep, tmp_path):
-    for unknown in ("P@7", "ECE", "threshold"):  # the last two are in the summary of a training; a high one is not good
+    for unknown in (
+        "P@7",
+        "ECE",
+        "threshold",
+    ):  # the last two are in the summary of a training; a high one is not good
         with pytest.raises(UsageError, match=f"does not measure '{unknown}'") as caught:
             sweep("mig.k=5,10", metric=unknown)
         assert "MAP" in caught.value.expected
     assert not (tmp_path / "run").exists()  # nothing was trained in vain
-    with pytest.raises(UsageError, match="does not measure 'MAP of the network'"):  # there are no scorers beside it
+    with pytest.raises(
+        UsageError, match="does not measure 'MAP of the network'"
+    ):  # there are no scorers beside it
         sweep("mig.k=5,10", metric="MAP of the network")
     assert len(list((tmp_path / "run").glob("finetune*"))) == 1
     with pytest.raises(RecipeError, match="trains nothing"):
@@ -125,7 +155,10 @@ def side_by_side(monkeypatch):
                 future.set_exception(error)
         return SimpleNamespace(done=[*running])
 
-    monkeypatch.setattr("plant_cli.runs.side_by_side._pool", lambda jobs: nullcontext(SimpleNamespace(submit=submit)))
+    monkeypatch.setattr(
+        "plant_cli.runs.side_by_side._pool",
+        lambda jobs: nullcontext(SimpleNamespace(submit=submit)),
+    )
     monkeypatch.setattr("plant_cli.runs.side_by_side.wait", wait)
     return together
 
@@ -133,9 +166,13 @@ def side_by_side(monkeypatch):
 def test_trials_side_by_side_share_their_steps(sweep, side_by_side, tmp_path):
     trials = sweep(SCORERS, jobs=2).data["trials"]
     folder = {str(trial["values"]["finetune.scorers"]): trial["folder"] for trial in trials}
-    words, titles, both = (folder[scorers] for scorers in ("['words']", "['titles']", "['words', 'titles']"))
+    words, titles, both = (
+        folder[scorers] for scorers in ("['words']", "['titles']", "['words', 'titles']")
+    )
     assert side_by_side == [["mig"], sorted([words, titles]), [both]]
-    assert [trial["figure"] for trial in trials] == sorted((trial["figure"] for trial in trials), reverse=True)
+    assert [trial["figure"] for trial in trials] == sorted(
+        (trial["figure"] for trial in trials), reverse=True
+    )
     assert {path.name for path in (tmp_path / "run").glob("finetune*")} == {words, titles, both}
 
 
@@ -152,7 +189,9 @@ def test_values_are_asked_for_beside_trials_at_work(sweep, side_by_side):
     assert len(trials) == 2
 
 
-def test_a_stop_waits_for_all_at_work_and_keeps_what_is_done(sweep, side_by_side, monkeypatch, tmp_path):
+def test_a_stop_waits_for_all_at_work_and_keeps_what_is_done(
+    sweep, side_by_side, monkeypatch, tmp_path
+):
     def stop(request, name, tag):
         if tag is not None and name == "finetune":
             raise Interrupted("stopped", where="w", expected="e", todo="t")

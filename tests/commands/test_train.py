@@ -18,7 +18,10 @@ from plant_cli.data.files import write_json
 from plant_cli.testing.contexts import make_registry
 
 GAIN = {"difference": 0.02, "low": 0.01, "high": 0.03}
-FIGURES = {name: {"value": value, "low": value, "high": value} for name, value in (("P@1", 0.5), ("MAP", 0.25))}
+FIGURES = {
+    name: {"value": value, "low": value, "high": value}
+    for name, value in (("P@1", 0.5), ("MAP", 0.25))
+}
 METRICS = {
     "convention": "plant",
     "system": "finetune",
@@ -51,19 +54,34 @@ class PlayedSteps:
         self.seconds: float | None = 30.0
         self.stopped: set[str] = set()
         self.reporter = SilentReporter()
-        stages = {"mig": Options, "pretrain-attn": Options, "finetune": TunedOptions, "eval": MeasuredOptions}
+        stages = {
+            "mig": Options,
+            "pretrain-attn": Options,
+            "finetune": TunedOptions,
+            "eval": MeasuredOptions,
+        }
         specs = [
-            StageSpec(name=name, summary="Played.", options=options, run=self.play(name), sections=("data",))
+            StageSpec(
+                name=name,
+                summary="Played.",
+                options=options,
+                run=self.play(name),
+                sections=("data",),
+            )
             for name, options in stages.items()
         ]
-        plan = StageSpec(name="plan", summary="Played.", options=Options, run=self.plan, writes=False)
+        plan = StageSpec(
+            name="plan", summary="Played.", options=Options, run=self.plan, writes=False
+        )
         train = next(spec for spec in SPECS if spec.name == "train")
         self.registry = make_registry(plant_datasets, *specs, plan, train, name="played")
 
     def play(self, name: str) -> Any:
         def run(context: Any, options: Any) -> Result:
             context.corpus()
-            self.calls.append(name + (" (scorers)" if getattr(options, "network", True) is False else ""))
+            self.calls.append(
+                name + (" (scorers)" if getattr(options, "network", True) is False else "")
+            )
             self.deadlines[name] = context.request.deadline
             (context.folder / "work.txt").write_text(self.calls[-1])
             if name in self.stopped:
@@ -71,21 +89,42 @@ class PlayedSteps:
             if name == "eval":
                 context.input("finetune")
                 write_json(
-                    context.folder / "metrics.json", {**METRICS, "metrics": FIGURES, "parts": {"words": FIGURES}, "split": options.split}
+                    context.folder / "metrics.json",
+                    {
+                        **METRICS,
+                        "metrics": FIGURES,
+                        "parts": {"words": FIGURES},
+                        "split": options.split,
+                    },
                 )
-            return Result(summary={"gain_of_network": GAIN, "network_left_out": False} if name == "finetune" and options.network else {})
+            return Result(
+                summary={"gain_of_network": GAIN, "network_left_out": False}
+                if name == "finetune" and options.network
+                else {}
+            )
 
         return run
 
     def plan(self, context: Any, options: Any) -> Result:
         if self.seconds is None:
             raise DataError("it cannot be planned", expected="", todo="")
-        return Result(data={name: {"seconds": self.seconds, "work": {"epochs": 10}} for name in ("pretrain-attn", "finetune")})
+        return Result(
+            data={
+                name: {"seconds": self.seconds, "work": {"epochs": 10}}
+                for name in ("pretrain-attn", "finetune")
+            }
+        )
 
     def __call__(self, data: Path, **options: Any) -> Any:
         self.calls.clear()
         flags = {"train": options, "data": {"path": str(data)}}
-        return run_at(self.folder / "run", "train", registry=self.registry, flags=flags, reporter=self.reporter)
+        return run_at(
+            self.folder / "run",
+            "train",
+            registry=self.registry,
+            flags=flags,
+            reporter=self.reporter,
+        )
 
 
 @pytest.fixture
@@ -96,11 +135,19 @@ def steps(tmp_path: Path) -> PlayedSteps:
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Path:
     rows = [
-        (f"b{n}", f"Book {n}", f"About {('law', 'waves')[n % 2]} in chapter {n}", "ab"[n % 2], ("train", "test")[n % 5 == 0])
+        (
+            f"b{n}",
+            f"Book {n}",
+            f"About {('law', 'waves')[n % 2]} in chapter {n}",
+            "ab"[n % 2],
+            ("train", "test")[n % 5 == 0],
+        )
         for n in range(40)
     ]
     path = tmp_path / "catalogue.csv"
-    pl.DataFrame(rows, schema=["PPN", "Titel", "Abstract", "Schlagwort", "split"], orient="row").write_csv(path, separator=";")
+    pl.DataFrame(
+        rows, schema=["PPN", "Titel", "Abstract", "Schlagwort", "split"], orient="row"
+    ).write_csv(path, separator=";")
     return path
 
 
@@ -108,7 +155,11 @@ def test_scorers_alone_by_default(steps: PlayedSteps, catalogue: Path) -> None:
     result = steps(catalogue)
     assert steps.calls == ["finetune (scorers)", "eval"]
     data = read_stage(steps.folder / "run", "finetune")["sections"]["data"]
-    assert (data["text_column"], data["labels_column"], data["id_column"]) == ("Titel,Abstract", "Schlagwort", "PPN")
+    assert (data["text_column"], data["labels_column"], data["id_column"]) == (
+        "Titel,Abstract",
+        "Schlagwort",
+        "PPN",
+    )
     assert "text: columns Titel and Abstract, joined (--text-column)" in steps.reporter.notes
     table = result.tables[0]
     assert [list(row[:2]) for row in table.rows] == [["words", 0.5], ["all together", 0.5]]
@@ -117,13 +168,24 @@ def test_scorers_alone_by_default(steps: PlayedSteps, catalogue: Path) -> None:
         f"a network may add to this: `plant train {catalogue} --hours 1` trains one, in about 60 seconds here, and keeps it if validation "
         "says that it adds",
     ]
-    assert {meaning.split(":")[0] for meaning in table.notes[-1].split("; ")} == {"P@1", "R@10", "PSP@5", "[1-5]"}
-    assert [part.split()[1] for part in (result.next_step or "").split("; ")] == ["suggest", "report", "serve"]
+    assert {meaning.split(":")[0] for meaning in table.notes[-1].split("; ")} == {
+        "P@1",
+        "R@10",
+        "PSP@5",
+        "[1-5]",
+    }
+    assert [part.split()[1] for part in (result.next_step or "").split("; ")] == [
+        "suggest",
+        "report",
+        "serve",
+    ]
     steps(catalogue)
     assert steps.calls == []
 
 
-def test_without_a_forecast_the_scorers_are_there_all_the_same(steps: PlayedSteps, catalogue: Path) -> None:
+def test_without_a_forecast_the_scorers_are_there_all_the_same(
+    steps: PlayedSteps, catalogue: Path
+) -> None:
     steps.seconds = None
     assert "trains one, and keeps it" in steps(catalogue).tables[0].notes[1]
 
@@ -132,7 +194,9 @@ def test_a_network_follows_while_time_is_left(steps: PlayedSteps, catalogue: Pat
     notes = steps(catalogue, hours=1).tables[0].notes
     assert steps.calls == ["finetune (scorers)", "mig", "pretrain-attn", "finetune", "eval"]
     assert notes[1].startswith("the network adds to the scorers: MAP +2.0 points [1.0, 3.0]")
-    assert steps.deadlines["finetune"] - steps.deadlines["pretrain-attn"] == pytest.approx(1800, abs=60)  # half of the time
+    assert steps.deadlines["finetune"] - steps.deadlines["pretrain-attn"] == pytest.approx(
+        1800, abs=60
+    )  # half of the time
     steps(catalogue)
     assert steps.calls == []  # the network is kept, though no time is given
 
@@ -141,15 +205,23 @@ def test_a_network_that_takes_too_long_is_not_begun(steps: PlayedSteps, catalogu
     steps.seconds = 9000.0
     notes = steps(catalogue, hours=1).tables[0].notes
     assert steps.calls == ["finetune (scorers)", "mig", "eval"]
-    assert notes[1] == "no network: one epoch would take about 1.5 hours, and 60 minutes are left of --hours"
+    assert (
+        notes[1]
+        == "no network: one epoch would take about 1.5 hours, and 60 minutes are left of --hours"
+    )
 
 
-def test_what_was_stopped_goes_on_and_the_finished_model_stays(steps: PlayedSteps, catalogue: Path) -> None:
+def test_what_was_stopped_goes_on_and_the_finished_model_stays(
+    steps: PlayedSteps, catalogue: Path
+) -> None:
     steps(catalogue)
     steps.stopped = {"finetune"}
     with pytest.raises(Interrupted) as caught:
         steps(catalogue, hours=1)
-    assert caught.value.todo == "the same command goes on where it stopped; `plant suggest` uses the model that is finished"
+    assert (
+        caught.value.todo
+        == "the same command goes on where it stopped; `plant suggest` uses the model that is finished"
+    )
     run = steps.folder / "run"
     assert (run / ".finetune.previous" / "work.txt").read_text() == "finetune (scorers)"
     steps.stopped = set()
@@ -158,7 +230,9 @@ def test_what_was_stopped_goes_on_and_the_finished_model_stays(steps: PlayedStep
     assert not (run / ".finetune.previous").exists()
 
 
-def test_what_is_stopped_before_the_scorers_are_there_promises_no_model(steps: PlayedSteps, catalogue: Path) -> None:
+def test_what_is_stopped_before_the_scorers_are_there_promises_no_model(
+    steps: PlayedSteps, catalogue: Path
+) -> None:
     steps.stopped = {"finetune"}
     with pytest.raises(Interrupted) as caught:
         steps(catalogue)
@@ -166,14 +240,28 @@ def test_what_is_stopped_before_the_scorers_are_there_promises_no_model(steps: P
 
 
 def test_without_a_test_split_figures_are_of_validation(steps: PlayedSteps, tmp_path: Path) -> None:
-    rows = [{"text": f"about {'law' if n % 2 else 'waves'} {n}", "labels": ["ab"[n % 2]], "split": "train"} for n in range(40)]
+    rows = [
+        {
+            "text": f"about {'law' if n % 2 else 'waves'} {n}",
+            "labels": ["ab"[n % 2]],
+            "split": "train",
+        }
+        for n in range(40)
+    ]
     pl.DataFrame(rows).write_parquet(tmp_path / "data.parquet")
     assert "there is no test split" in steps(tmp_path / "data.parquet").tables[0].notes[0]
     assert read_stage(steps.folder / "run", "eval")["options"]["split"] == "validation"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0.4, "0 seconds"), (89, "89 seconds"), (90, "2 minutes"), (5400, "1.5 hours"), (36000, "10.0 hours")]
+    ("seconds", "shown"),
+    [
+        (0.4, "0 seconds"),
+        (89, "89 seconds"),
+        (90, "2 minutes"),
+        (5400, "1.5 hours"),
+        (36000, "10.0 hours"),
+    ],
 )
 def test_times_for_people(seconds: float, shown: str) -> None:
     assert show_time(seconds) == shown
@@ -185,7 +273,12 @@ def test_while_a_model_is_replaced_the_earlier_one_answers(prepared: Any) -> Non
     folder.rename(clinic.path / ".finetune.previous")
     folder.mkdir()
     reporter = SilentReporter()
-    assert clinic("suggest", flags={"suggest": {"text": "fever"}}, reporter=reporter).summary["documents"] == 1
+    assert (
+        clinic("suggest", flags={"suggest": {"text": "fever"}}, reporter=reporter).summary[
+            "documents"
+        ]
+        == 1
+    )
     assert "'finetune' is being made anew: what it replaces is used until then" in reporter.notes
 
 
@@ -194,7 +287,15 @@ def test_a_network_goes_on_from_its_weights_when_the_corpus_has_grown(tmp_path: 
     run_at(
         run,
         "data make",
-        flags={"data make": {"dataset": "synthetic-clinic", "documents": 120, "labels": 12, "seed": 3, "output": str(whole)}},
+        flags={
+            "data make": {
+                "dataset": "synthetic-clinic",
+                "documents": 120,
+                "labels": 12,
+                "seed": 3,
+                "output": str(whole),
+            }
+        },
     )
     documents = pl.read_parquet(whole)
     train = documents.filter(split="train")

@@ -21,7 +21,9 @@ from plant_cli.testing.contexts import make_context
 
 
 def look(run: Path, folder: Path | None = None) -> Result:
-    return verify(make_context(run / "verify"), VerifyOptions(folder=None if folder is None else str(folder)))
+    return verify(
+        make_context(run / "verify"), VerifyOptions(folder=None if folder is None else str(folder))
+    )
 
 
 def flip(path: Path) -> None:
@@ -41,17 +43,28 @@ def run(prepared: Any) -> Path:
 def test_a_whole_run_is_counted(run: Path, tmp_path: Path) -> None:
     for found in (look(run), look(tmp_path / "plant-run", run)):
         assert found.failure is None
-        assert [list(row) for row in found.tables[0].rows] == [["corpus", 5, 5, 0, 0], ["mig", 4, 4, 0, 0]]
+        assert [list(row) for row in found.tables[0].rows] == [
+            ["corpus", 5, 5, 0, 0],
+            ["mig", 4, 4, 0, 0],
+        ]
         assert found.data["whole"]
-        assert found.data["folders"]["mig"] == dict.fromkeys(["stage.json", "labels.parquet", "mig.parquet", "words.parquet"], "whole")
+        assert found.data["folders"]["mig"] == dict.fromkeys(
+            ["stage.json", "labels.parquet", "mig.parquet", "words.parquet"], "whole"
+        )
 
 
 def test_what_is_changed_and_what_is_missing_is_listed(run: Path) -> None:
     flip(run / "mig" / "mig.parquet")
     (run / "corpus" / "labels.parquet").unlink()
     found = look(run)
-    assert [list(row) for row in found.tables[0].rows] == [["corpus", 5, 4, 0, 1], ["mig", 4, 3, 1, 0]]
-    assert [list(row) for row in found.tables[1].rows] == [["corpus/labels.parquet", "missing"], ["mig/mig.parquet", "changed"]]
+    assert [list(row) for row in found.tables[0].rows] == [
+        ["corpus", 5, 4, 0, 1],
+        ["mig", 4, 3, 1, 0],
+    ]
+    assert [list(row) for row in found.tables[1].rows] == [
+        ["corpus/labels.parquet", "missing"],
+        ["mig/mig.parquet", "changed"],
+    ]
     assert isinstance(found.failure, ArtefactError)
     assert found.failure.what == "2 of 9 recorded files are missing, damaged or changed"
     assert found.failure.where == f"{run}: corpus/labels.parquet, mig/mig.parquet"
@@ -67,7 +80,9 @@ def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
     assert "error: 1 of 9 recorded files" in found.stderr
 
 
-def test_a_run_that_is_written_meanwhile_is_not_judged(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_written_meanwhile_is_not_judged(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What looks like damage may be the work of another command: its files are not yet those of its record."""
 
     def examine(opened: Run) -> Iterator[tuple[str, list[FileState]]]:
@@ -96,7 +111,10 @@ def test_every_figure_follows_from_the_predictions(evaluated: Any) -> None:
     assert found.failure is None
     again = found.data["recomputed"]
     assert set(again) == {"eval", "eval-baseline", "significance", "diff"}
-    assert all(one["numbers"] > 3 and not one["different"] and not one["not_computed"] for one in again.values())
+    assert all(
+        one["numbers"] > 3 and not one["different"] and not one["not_computed"]
+        for one in again.values()
+    )
     assert again["eval"]["numbers"] > 200
 
 
@@ -108,7 +126,9 @@ def test_a_figure_that_was_changed_with_its_record_is_found(evaluated: Any, tmp_
     (folder / "metrics.json").write_text(json.dumps(content))
     record_again(folder)
     found = evaluated("verify")
-    assert found.data["recomputed"]["eval-baseline"]["different"] == ["metrics.json: metrics.P@1.value 0.75, again 0.5"]
+    assert found.data["recomputed"]["eval-baseline"]["different"] == [
+        "metrics.json: metrics.P@1.value 0.75, again 0.5"
+    ]
     assert isinstance(found.failure, ArtefactError)
     assert found.failure.what == "1 figures are not what the saved predictions give"
     assert evaluated("verify", recompute=False).failure is None
@@ -118,5 +138,8 @@ def test_predictions_that_were_replaced_are_a_reason_and_no_fault(evaluated: Any
     evaluated("predict", tag="baseline", auc=True, force=True)
     found = evaluated("verify")
     assert found.failure is None
-    assert "'predict-baseline' is not what it was computed from" in found.data["recomputed"]["eval-baseline"]["not_computed"]
+    assert (
+        "'predict-baseline' is not what it was computed from"
+        in found.data["recomputed"]["eval-baseline"]["not_computed"]
+    )
     assert found.data["recomputed"]["eval"]["not_computed"] == ""

@@ -15,14 +15,30 @@ from plant_cli.data.changed_labels import EDIT_COLUMNS, make_edits, read_edit_ro
 from plant_cli.data.documents import read_frame
 from plant_cli.data.prepare import prepare
 
-TRAIN = [("t0", "fever", ["a"]), ("t1", "stone", ["b"]), ("t2", "both", ["b", "a"]), ("t3", "arm", ["c"])]
+TRAIN = [
+    ("t0", "fever", ["a"]),
+    ("t1", "stone", ["b"]),
+    ("t2", "both", ["b", "a"]),
+    ("t3", "arm", ["c"]),
+]
 TITLES = {"a": "Fever", "b": "Stone", "c": "Fracture", "z": "Unused"}
 
 
 def corpus(train: Any = TRAIN) -> Dataset:
     validation = [("v0", "more fever", ["a", "c"])]
-    splits = {name: pl.LazyFrame(rows, schema=SCHEMA, orient="row") for name, rows in (("train", train), ("validation", validation))}
-    evidence = pl.LazyFrame({"doc_id": ["t0", "t1"], "label": ["a", "b"], "start": [0, 0], "end": [5, 5], "text": ["fever", "stone"]})
+    splits = {
+        name: pl.LazyFrame(rows, schema=SCHEMA, orient="row")
+        for name, rows in (("train", train), ("validation", validation))
+    }
+    evidence = pl.LazyFrame(
+        {
+            "doc_id": ["t0", "t1"],
+            "label": ["a", "b"],
+            "start": [0, 0],
+            "end": [5, 5],
+            "text": ["fever", "stone"],
+        }
+    )
     titles = pl.LazyFrame({"label": list(TITLES), "title": list(TITLES.values())})
     return Dataset(splits=splits, labels=titles, evidence=evidence, files=["x"])  # type: ignore[arg-type]
 
@@ -68,7 +84,11 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[list[str]], dict[str, str]]] =
 def test_edits_of_documents_and_titles(name: str) -> None:
     rows, labels, titles = CASES[name]
     found = make_edits(rows, "edits.csv", set(TITLES)).apply(corpus())
-    assert [row for split in ("train", "validation") for row in read_frame(found, split)["labels"].to_list()] == labels
+    assert [
+        row
+        for split in ("train", "validation")
+        for row in read_frame(found, split)["labels"].to_list()
+    ] == labels
     assert found.labels is not None
     now = dict(found.labels.select("label", "title").collect().iter_rows())
     assert now == {label: title for label, title in {**TITLES, **titles}.items() if title}
@@ -76,7 +96,11 @@ def test_edits_of_documents_and_titles(name: str) -> None:
 
 
 def test_evidence_goes_with_its_label() -> None:
-    found = make_edits([edit("retire", "a"), edit("merge", "b", into="c")], "e").apply(corpus()).evidence
+    found = (
+        make_edits([edit("retire", "a"), edit("merge", "b", into="c")], "e")
+        .apply(corpus())
+        .evidence
+    )
     assert found is not None
     assert found.collect().select("doc_id", "label").rows() == [("t1", "c")]
 
@@ -85,9 +109,16 @@ def test_an_added_label_is_in_the_index_without_a_document(tmp_path: Path) -> No
     path = tmp_path / "edits.csv"
     path.write_text("edit,label,title\nadd,n,'=Kidney\n")
     dataset = read_label_edits(path).apply(corpus())
-    labels = prepare(dataset, DataSection(label_edits=str(path)), tmp_path / "corpus", SilentReporter()).labels
+    labels = prepare(
+        dataset, DataSection(label_edits=str(path)), tmp_path / "corpus", SilentReporter()
+    ).labels
     found = list(zip(labels.ids, labels.titles, labels.train_counts, strict=True))
-    assert found == [("a", "Fever", 2), ("b", "Stone", 2), ("c", "Fracture", 1), ("n", "=Kidney", 0)]
+    assert found == [
+        ("a", "Fever", 2),
+        ("b", "Stone", 2),
+        ("c", "Fracture", 1),
+        ("n", "=Kidney", 0),
+    ]
 
 
 OTHER_ID = "give it another id; `rename` changes the title of a label that is there"
@@ -126,7 +157,10 @@ def test_edits_that_do_not_fit_are_refused(name: str) -> None:
     assert (caught.value.what, caught.value.where, caught.value.todo) == (what, where, todo)
 
 
-ROWS = [{"edit": "add", "label": "007", "title": "Kidney"}, {"edit": "split", "label": "a", "into": ["007", "b|c"]}]
+ROWS = [
+    {"edit": "add", "label": "007", "title": "Kidney"},
+    {"edit": "split", "label": "a", "into": ["007", "b|c"]},
+]
 
 
 @pytest.mark.parametrize(
@@ -134,13 +168,21 @@ ROWS = [{"edit": "add", "label": "007", "title": "Kidney"}, {"edit": "split", "l
     [
         ("e.csv", 'edit,label,title,into\nadd,007,Kidney,\nsplit,a,,"[""007"", ""b|c""]"\n'),
         ("e.jsonl", "\n".join(map(json.dumps, ROWS))),
-        ("e.yaml", "- {edit: add, label: 007, title: Kidney}\n- edit: split\n  label: a\n  into: [007, b|c]\n"),
+        (
+            "e.yaml",
+            "- {edit: add, label: 007, title: Kidney}\n- edit: split\n  label: a\n  into: [007, b|c]\n",
+        ),
     ],
 )
-def test_a_table_json_lines_and_yaml_are_read_alike_and_once(name: str, text: str, tmp_path: Path) -> None:
+def test_a_table_json_lines_and_yaml_are_read_alike_and_once(
+    name: str, text: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert read_edit_rows(path) == [edit("add", "007", title="Kidney"), edit("split", "a", into='["007", "b|c"]')]
+    assert read_edit_rows(path) == [
+        edit("add", "007", title="Kidney"),
+        edit("split", "a", into='["007", "b|c"]'),
+    ]
     assert read_edit_rows(path) is read_edit_rows(path)
     with pytest.raises(DataError, match=r"there is no label 'b\|c'") as caught:
         make_edits(read_edit_rows(path), str(path), set(TITLES))
@@ -149,7 +191,10 @@ def test_a_table_json_lines_and_yaml_are_read_alike_and_once(name: str, text: st
     assert read_edit_rows(path)[0]["title"] == "Kidneys"
 
 
-@pytest.mark.parametrize(("text", "line"), [("edit: add", ""), ("- edit: [add", ", line 1"), ("- add", ""), ("- a: b\n  c", ", line 2")])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("edit: add", ""), ("- edit: [add", ", line 1"), ("- add", ""), ("- a: b\n  c", ", line 2")],
+)
 def test_yaml_that_is_no_list_of_edits_is_refused(text: str, line: str, tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
     path.write_text(text)

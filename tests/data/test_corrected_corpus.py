@@ -13,7 +13,9 @@ from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.tables import collect, scan_table, write_table
 
 TEXTS = ["a fever", "=a cough", "a stone", "an arm"]
-FORMS: dict[str, tuple[list[Any], list[Any]]] = {  # cells with labels before, and after: of the first document, and of one more
+FORMS: dict[
+    str, tuple[list[Any], list[Any]]
+] = {  # cells with labels before, and after: of the first document, and of one more
     "semicolons": (["f;x", "c;f", "s;f", ""], ["f;n", "n;m"]),
     "one each": (["f", "c", "f", None], ["f;n", "n;m"]),
     "JSON": (['["f", "x"]', '["c"]', '["s", "f"]', "[]"], ['["f", "n"]', '["n", "m"]']),
@@ -28,38 +30,64 @@ def open_table(frame: pl.DataFrame, folder: Path, **columns: Any) -> LabelledTab
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("ids", [["7", "8", "9", "10"], [7, 8, 9, 10], None])
-def test_labels_are_written_in_the_form_of_the_others(form: str, ids: list[Any] | None, tmp_path: Path) -> None:
+def test_labels_are_written_in_the_form_of_the_others(
+    form: str, ids: list[Any] | None, tmp_path: Path
+) -> None:
     before, (changed, new) = FORMS[form]
     numbered = {} if ids is None else {"doc_id": ids}
-    frame = pl.DataFrame({**numbered, "year": [1, 2, 3, 4], "text": TEXTS, "split": ["train", "test", "train", "train"], "labels": before})
+    frame = pl.DataFrame(
+        {
+            **numbered,
+            "year": [1, 2, 3, 4],
+            "text": TEXTS,
+            "split": ["train", "test", "train", "train"],
+            "labels": before,
+        }
+    )
     table = open_table(frame, tmp_path)
     assert table.labels[0] == ["f"] + ["x"] * (form != "one each")
     rows = table.find({"7": "a fever ", "11": "a tooth"}, ["7", "11"])
     assert rows == {"7": 0}
-    found = table.correct({rows["7"]: ["f", "n"], 1: table.labels[1]}, [("11", "a tooth", ["n", "m"])])
+    found = table.correct(
+        {rows["7"]: ["f", "n"], 1: table.labels[1]}, [("11", "a tooth", ["n", "m"])]
+    )
     assert found.schema == frame.schema
     assert found["labels"].to_list() == [changed, *before[1:], new]
     assert found.head(4).drop("labels").equals(frame.drop("labels"))
     last = {"year": None, "text": "a tooth", "split": "train"}
-    assert found.row(4, named=True) == {**({} if ids is None else {"doc_id": type(ids[0])(11)}), **last, "labels": new}
+    assert found.row(4, named=True) == {
+        **({} if ids is None else {"doc_id": type(ids[0])(11)}),
+        **last,
+        "labels": new,
+    }
 
 
 def test_a_row_of_several_texts_and_other_names(tmp_path: Path) -> None:
     frame = pl.DataFrame({"title": ["a"], "abstract": ["b"], "topics": [[1, 2]], "no": ["x"]})
-    table = open_table(frame, tmp_path, text_column="title,abstract", labels_column="topics", id_column="no")
+    table = open_table(
+        frame, tmp_path, text_column="title,abstract", labels_column="topics", id_column="no"
+    )
     assert (table.texts, table.ids, table.labels) == (["a\nb"], ["x"], [["1", "2"]])
     found = table.correct({0: ["2"]}, [("y", "c", ["3"])])
     assert found.rows() == [("a", "b", ["2"], "x"), ("c", None, ["3"], "y")]
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no labels": ({"text": ["a"]}, "there is no column 'labels'", "call the column of the labels as in the corpus of the run"),
+    "no labels": (
+        {"text": ["a"]},
+        "there is no column 'labels'",
+        "call the column of the labels as in the corpus of the run",
+    ),
     "vectors": (
         {"text": ["a", "b", "c"], "labels": ["0 1 1", "1 0 0", "0 0 1"]},
         "the labels are in a form that is not written back",
         "leave",
     ),
-    "a separator in a label": ({"text": ["a", "b"], "labels": ["f;c", "c;f"]}, "a label has the separator ';' in it", "leave --into out"),
+    "a separator in a label": (
+        {"text": ["a", "b"], "labels": ["f;c", "c;f"]},
+        "a label has the separator ';' in it",
+        "leave --into out",
+    ),
 }
 
 

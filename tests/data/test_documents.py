@@ -27,7 +27,15 @@ from plant_cli.data.documents import (
     tidy,
 )
 from plant_cli.data.files import hash_json, hash_strings
-from plant_cli.data.labels import LabelTable, count_labels, describe_corpus, encode_gold, find_further_parents, group_parents, tabulate_gold
+from plant_cli.data.labels import (
+    LabelTable,
+    count_labels,
+    describe_corpus,
+    encode_gold,
+    find_further_parents,
+    group_parents,
+    tabulate_gold,
+)
 from plant_cli.data.languages import share_languages
 from plant_cli.data.prepare import prepare
 from plant_cli.data.repair import write_corpus
@@ -47,7 +55,11 @@ def test_splits_come_in_order_with_the_columns_of_the_schema() -> None:
     assert list(frames) == ["train", "test"]
     assert frames["test"].rows() == [("1", "x", ["a"])]
     assert frames["train"].rows() == [("1", "", [])]
-    assert frames["train"].schema == frames["test"].schema == {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+    assert (
+        frames["train"].schema
+        == frames["test"].schema
+        == {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+    )
 
 
 def test_labels_may_be_whole_numbers_or_categories() -> None:
@@ -94,7 +106,9 @@ def test_a_corpus_without_documents_is_told() -> None:
 
 
 @pytest.mark.parametrize("rows", [range(9), range(1), range(2, 8), range(3, 3), range(8, 9)])
-def test_some_rows_are_read_without_the_texts_of_others(rows: range, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_rows_are_read_without_the_texts_of_others(
+    rows: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
     read: list[int] = []
 
@@ -102,10 +116,23 @@ def test_some_rows_are_read_without_the_texts_of_others(rows: range, monkeypatch
         read.extend(int(text) for text in texts)
         return texts
 
-    frame = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(9)], "text": [str(i) for i in range(9)], "labels": [["a"]] * 9})
-    parts = [frame.slice(first, 3).with_columns(pl.col("text").map_batches(look, return_dtype=pl.String)) for first in (0, 3, 6)]
+    frame = pl.LazyFrame(
+        {
+            "doc_id": [f"d{i}" for i in range(9)],
+            "text": [str(i) for i in range(9)],
+            "labels": [["a"]] * 9,
+        }
+    )
+    parts = [
+        frame.slice(first, 3).with_columns(pl.col("text").map_batches(look, return_dtype=pl.String))
+        for first in (0, 3, 6)
+    ]
     whole = pl.concat(parts)
-    batches = list(read_batches(Dataset(splits={"train": whole}, pieces={"train": Pieces(whole, parts)}), "train", rows))
+    batches = list(
+        read_batches(
+            Dataset(splits={"train": whole}, pieces={"train": Pieces(whole, parts)}), "train", rows
+        )
+    )
     assert [text for batch in batches for text in batch["text"]] == [str(row) for row in rows]
     assert max(batch.height for batch in batches) <= 2
     assert {row // 3 for row in read} <= {row // 3 for row in rows}
@@ -147,8 +174,13 @@ def test_batches_change_neither_digests_nor_fingerprints(
         )
         assert first.documents[name].equals(tidy(frame))
     monkeypatch.setattr(module, "BYTES_IN_MEMORY", 100)
-    assert not read_first(dataset, SilentReporter()).documents, "a large corpus does not stay in memory"
-    assert all(digest(frames[name]).equals(found) for name, found in read_digests(dataset, SilentReporter()).items())
+    assert not read_first(dataset, SilentReporter()).documents, (
+        "a large corpus does not stay in memory"
+    )
+    assert all(
+        digest(frames[name]).equals(found)
+        for name, found in read_digests(dataset, SilentReporter()).items()
+    )
 
 
 def test_a_missing_id_does_not_stop_the_reading() -> None:
@@ -165,7 +197,12 @@ ROWS = [(f"d{number}", f"text {number}", ["x"]) for number in range(7)]
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> SplitTexts:
     monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
-    return SplitTexts(Dataset(splits={"train": pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")}), "train", 6, frozenset({"d3"}))
+    return SplitTexts(
+        Dataset(splits={"train": pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")}),
+        "train",
+        6,
+        frozenset({"d3"}),
+    )
 
 
 def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> None:
@@ -174,13 +211,23 @@ def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> No
     assert [texts[row] for row in range(len(texts))] == listed
     assert texts[-1] == "text 6"
     assert texts[1:4] == listed[1:4]
-    assert take_texts(texts, [5, 0, 3]) == take_texts(listed, [5, 0, 3]) == ["text 6", "text 0", "text 4"]
+    assert (
+        take_texts(texts, [5, 0, 3])
+        == take_texts(listed, [5, 0, 3])
+        == ["text 6", "text 0", "text 4"]
+    )
     with pytest.raises(IndexError):
         texts[6]
     assert share_languages(texts) == share_languages(listed)
 
 
-LABELS_FRAME = pl.DataFrame({"doc_id": ["1", "2", "3", "4"], "text": ["x"] * 4, "labels": [["b", "a"], [], ["zebra", "b"], ["a"]]})
+LABELS_FRAME = pl.DataFrame(
+    {
+        "doc_id": ["1", "2", "3", "4"],
+        "text": ["x"] * 4,
+        "labels": [["b", "a"], [], ["zebra", "b"], ["a"]],
+    }
+)
 
 
 def table(*ids: str) -> LabelTable:
@@ -192,14 +239,19 @@ def test_labels_are_counted_once_a_document_and_sorted() -> None:
 
 
 def test_gold_has_a_row_for_every_document_and_unknown_labels_stand_apart() -> None:
-    known, unseen, names = encode_gold(tabulate_gold({"train": LABELS_FRAME}, pl.Series(["a", "b", "c"])), 3)
+    known, unseen, names = encode_gold(
+        tabulate_gold({"train": LABELS_FRAME}, pl.Series(["a", "b", "c"])), 3
+    )
     assert known.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 0]]
     assert unseen.toarray().tolist() == [[0], [0], [1], [0]]
     assert names == ["zebra"]
 
 
 def test_the_hash_follows_the_order_and_nothing_else() -> None:
-    assert table("a", "b").hash == LabelTable(ids=("a", "b"), titles=["A", "B"], train_counts=[7, 9]).hash
+    assert (
+        table("a", "b").hash
+        == LabelTable(ids=("a", "b"), titles=["A", "B"], train_counts=[7, 9]).hash
+    )
     assert table("a", "b").hash != table("b", "a").hash
     assert table("ab", "c").hash != table("a", "bc").hash
 
@@ -218,10 +270,19 @@ def test_blanks_around_a_label_do_not_count() -> None:
 
 
 def test_used_labels_are_those_that_a_run_keeps() -> None:
-    first = pl.LazyFrame({"doc_id": ["1", "2", "3"], "text": ["", "", ""], "labels": [["b ", "b"], ["", " ", None], None]})
+    first = pl.LazyFrame(
+        {
+            "doc_id": ["1", "2", "3"],
+            "text": ["", "", ""],
+            "labels": [["b ", "b"], ["", " ", None], None],
+        }
+    )
     second = first.with_columns(labels=pl.lit([" a", "b"]))
     found = find_used_labels(Dataset(splits={"train": first, "test": second})).to_list()
-    kept = [tidy(read_frame(Dataset(splits={"train": frame}), "train"))["labels"].explode() for frame in (first, second)]
+    kept = [
+        tidy(read_frame(Dataset(splits={"train": frame}), "train"))["labels"].explode()
+        for frame in (first, second)
+    ]
     assert found == ["a", "b"] == pl.concat(kept).drop_nulls().unique().sort().to_list()
 
 
@@ -245,8 +306,14 @@ def with_pairs(dataset: Dataset) -> Dataset:
 def test_pairs_go_to_their_documents(with_pairs: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
     prepare(with_pairs, DataSection(), tmp_path, reporter)
-    assert any("4 pairs of document and label are left out of predictions" in note for note in reporter.notes)
-    assert any("1 pairs to leave out of predictions are of documents that the corpus does not have" in said for said in reporter.warnings)
+    assert any(
+        "4 pairs of document and label are left out of predictions" in note
+        for note in reporter.notes
+    )
+    assert any(
+        "1 pairs to leave out of predictions are of documents that the corpus does not have" in said
+        for said in reporter.warnings
+    )
     corpus = open_corpus(tmp_path, lambda: with_pairs)
     test, train = corpus.split("test").excluded, corpus.split("train").excluded
     assert (test.rows.tolist(), list(test.labels)) == ([0, 0, 1], ["A9", "Z0", "B1"])
@@ -254,7 +321,9 @@ def test_pairs_go_to_their_documents(with_pairs: Dataset, tmp_path: Path) -> Non
 
 
 def test_a_corpus_without_them_writes_no_file(dataset: Dataset, tmp_path: Path) -> None:
-    assert prepare(dataset, DataSection(), tmp_path, SilentReporter()).split("test").excluded is None
+    assert (
+        prepare(dataset, DataSection(), tmp_path, SilentReporter()).split("test").excluded is None
+    )
     assert not (tmp_path / "excluded.parquet").exists()
 
 
@@ -283,38 +352,79 @@ def test_numbers_counted_by_hand(frames: dict[SplitName, pl.DataFrame]) -> None:
     test = found.splits["test"]
     assert (test.unseen_labels, test.unseen_assignments) == (2, 3)
     assert (found.labels, found.labels_in_train) == (5, 3)
-    assert found.bins == {"0": 2, "1-5": 3, "6-10": 0, "11-50": 0, "51-100": 0, "101-500": 0, ">500": 0}
+    assert found.bins == {
+        "0": 2,
+        "1-5": 3,
+        "6-10": 0,
+        "11-50": 0,
+        "51-100": 0,
+        "101-500": 0,
+        ">500": 0,
+    }
 
 
 @pytest.mark.parametrize(
     ("documents", "name"),
-    [(1, "1-5"), (5, "1-5"), (6, "6-10"), (10, "6-10"), (11, "11-50"), (51, "51-100"), (100, "51-100"), (500, "101-500"), (501, ">500")],
+    [
+        (1, "1-5"),
+        (5, "1-5"),
+        (6, "6-10"),
+        (10, "6-10"),
+        (11, "11-50"),
+        (51, "51-100"),
+        (100, "51-100"),
+        (500, "101-500"),
+        (501, ">500"),
+    ],
 )
 def test_the_edges_of_the_bins(documents: int, name: str) -> None:
-    rows = pl.DataFrame({"doc_id": [str(i) for i in range(documents)], "text": "x", "labels": [["a"]] * documents})
-    assert {key for key, count in describe_corpus({"train": digest(rows)}).bins.items() if count} == {name}
+    rows = pl.DataFrame(
+        {"doc_id": [str(i) for i in range(documents)], "text": "x", "labels": [["a"]] * documents}
+    )
+    assert {
+        key for key, count in describe_corpus({"train": digest(rows)}).bins.items() if count
+    } == {name}
 
 
 @pytest.mark.corpora
 @pytest.mark.parametrize(
     ("name", "train", "test", "labels", "in_train", "unseen_share"),
-    [("tibkat", 5585, 1036, 9021, 7849, 0.285), ("codiesp", 500, 178, 2921, 2330, 0.195), ("tibkat-mini", 400, 200, 1366, 877, 0.496)],
+    [
+        ("tibkat", 5585, 1036, 9021, 7849, 0.285),
+        ("codiesp", 500, 178, 2921, 2330, 0.195),
+        ("tibkat-mini", 400, 200, 1366, 877, 0.496),
+    ],
 )
 def test_the_published_statistics_of_real_corpora(
     name: str, train: int, test: int, labels: int, in_train: int, unseen_share: float, corpora: Path
 ) -> None:
-    found = describe_corpus(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()))
+    found = describe_corpus(
+        read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter())
+    )
     assert (found.splits["train"].documents, found.splits["test"].documents) == (train, test)
     assert (found.labels, found.labels_in_train) == (labels, in_train)
     asked = found.splits["test"]
     assert asked.unseen_assignments / asked.assignments == pytest.approx(unseen_share, abs=0.0005)
 
 
-PAIRS_OF_PARENTS = [("a", "g"), ("a", "h"), ("b", "g"), ("g", "top"), ("h", "top"), ("new", "h"), ("other", "else"), ("top", "a-new-top")]
+PAIRS_OF_PARENTS = [
+    ("a", "g"),
+    ("a", "h"),
+    ("b", "g"),
+    ("g", "top"),
+    ("h", "top"),
+    ("new", "h"),
+    ("other", "else"),
+    ("top", "a-new-top"),
+]
 
 
 def titles(*pairs: tuple[str, str]) -> pl.DataFrame:
-    table = pl.DataFrame(pairs, schema=["label", "parents"], orient="row").group_by("label", maintain_order=True).agg("parents")
+    table = (
+        pl.DataFrame(pairs, schema=["label", "parents"], orient="row")
+        .group_by("label", maintain_order=True)
+        .agg("parents")
+    )
     return table.with_columns(title=pl.format("Title {}", "label"))
 
 
@@ -324,34 +434,55 @@ def find(table: pl.DataFrame, used: str, indexed: str) -> list[tuple[str, str]] 
 
 
 def test_all_that_stands_above_a_label_of_the_corpus_and_nothing_else() -> None:
-    assert find(titles(*PAIRS_OF_PARENTS), "a b new", "a b") == [("g", "top"), ("h", "top"), ("new", "h"), ("top", "a-new-top")]
+    assert find(titles(*PAIRS_OF_PARENTS), "a b new", "a b") == [
+        ("g", "top"),
+        ("h", "top"),
+        ("new", "h"),
+        ("top", "a-new-top"),
+    ]
     assert find(titles(*PAIRS_OF_PARENTS), "b", "b g") == [("top", "a-new-top")]
     assert find(titles(*PAIRS_OF_PARENTS), "a-new-top x", "x") is None
-    assert find(titles(("a", "b"), ("b", "c"), ("c", "b")), "a", "a") == [("b", "c"), ("c", "b")]  # circles end
+    assert find(titles(("a", "b"), ("b", "c"), ("c", "b")), "a", "a") == [
+        ("b", "c"),
+        ("c", "b"),
+    ]  # circles end
 
 
 def test_pairs_are_grouped() -> None:
-    pairs = pl.DataFrame([("a", "x"), ("a", "y"), ("b", "x")], schema=["label", "parent"], orient="row")
+    pairs = pl.DataFrame(
+        [("a", "x"), ("a", "y"), ("b", "x")], schema=["label", "parent"], orient="row"
+    )
     assert group_parents(pairs) == {"a": ["x", "y"], "b": ["x"]}
     assert group_parents(None) == {}
 
 
 def split(name: str, *labels: list[str]) -> pl.LazyFrame:
     ids = [f"{name}{i}" for i in range(len(labels))]
-    return pl.LazyFrame({"doc_id": ids, "text": [f"text of {one}" for one in ids], "labels": labels})
+    return pl.LazyFrame(
+        {"doc_id": ids, "text": [f"text of {one}" for one in ids], "labels": labels}
+    )
 
 
 def corpus() -> Dataset:
-    splits = {"train": split("train", ["a"], ["b"]), "validation": split("validation", ["a"]), "test": split("test", ["new", "b"])}
+    splits = {
+        "train": split("train", ["a"], ["b"]),
+        "validation": split("validation", ["a"]),
+        "test": split("test", ["new", "b"]),
+    }
     return Dataset(splits=splits, labels=titles(*PAIRS_OF_PARENTS).lazy())  # type: ignore[arg-type]
 
 
 def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: Path) -> None:
     prepare(corpus(), DataSection(), tmp_path / "corpus", SilentReporter())
     run = open_corpus(tmp_path / "corpus", corpus)
-    pl.DataFrame(PAIRS_OF_PARENTS, schema=["label", "parent"], orient="row").write_csv(tmp_path / "parents.csv")
+    pl.DataFrame(PAIRS_OF_PARENTS, schema=["label", "parent"], orient="row").write_csv(
+        tmp_path / "parents.csv"
+    )
     gold = read_gold(run, "test")
-    found, table = find_hierarchy(None, run.labels, gold.labels, SilentReporter()), read_hierarchy(tmp_path / "parents.csv", gold.labels)
+    found, table = (
+        find_hierarchy(None, run.labels, gold.labels, SilentReporter()),
+        read_hierarchy(tmp_path / "parents.csv", gold.labels),
+    )
     assert list(found.nodes) == list(table.nodes) == ["a", "a-new-top", "b", "g", "h", "new", "top"]
     assert found.above.toarray().tolist() == table.above.toarray().tolist()
     assert found.depths.tolist() == table.depths.tolist() == [4, 1, 4, 3, 3, 4, 2]

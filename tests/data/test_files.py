@@ -88,9 +88,14 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder in which nobody can make a file")
+@pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="no folder in which nobody can make a file"
+)
 def test_a_folder_that_takes_no_file_is_told() -> None:
-    with pytest.raises(UsageError, match="the output cannot be written") as caught, replacing(Path("/proc/x.csv")):
+    with (
+        pytest.raises(UsageError, match="the output cannot be written") as caught,
+        replacing(Path("/proc/x.csv")),
+    ):
         raise AssertionError
     assert caught.value.where == "/proc"
 
@@ -129,7 +134,9 @@ def test_not_a_number_is_refused_before_anything_is_written(tmp_path: Path) -> N
     ],
     ids=["missing", "cut", "deep", "long", "bytes"],
 )
-def test_bad_files_are_explained(tmp_path: Path, content: bytes | None, where: str, what: str) -> None:
+def test_bad_files_are_explained(
+    tmp_path: Path, content: bytes | None, where: str, what: str
+) -> None:
     path = tmp_path / "x.json"
     if content is not None:
         path.write_bytes(content)
@@ -210,10 +217,15 @@ def test_the_files_of_a_folder_may_be_read_like_any_new_file(tmp_path: Path) -> 
         (OSError(errno.ENOSPC, "No space left on device"), errno.ENOSPC),
         (OSError(errno.EDQUOT, "Disk quota exceeded", "what was read"), errno.EDQUOT),
         (RuntimeError("I/O error: No space left on device (os error 28)"), errno.ENOSPC),
-        (RuntimeError("parquet: File out of specification: Invalid thrift: transport error"), errno.ENOSPC),
+        (
+            RuntimeError("parquet: File out of specification: Invalid thrift: transport error"),
+            errno.ENOSPC,
+        ),
     ],
 )
-def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callable[[Path], Any], error: Exception, code: int) -> None:
+def test_a_full_disk_names_what_was_to_be_written(
+    tmp_path: Path, write: Callable[[Path], Any], error: Exception, code: int
+) -> None:
     with pytest.raises(OSError, match=r"left|quota") as caught, write(tmp_path / "out"):
         raise error
     assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "out"))
@@ -222,7 +234,10 @@ def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callabl
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "stage" / "checkpoints").mkdir(parents=True)
-    kept = [tmp_path / "stage" / name for name in ("model.bin", ".hidden", ".x-model.bin", f"{'a' * 32}-model.bin")]
+    kept = [
+        tmp_path / "stage" / name
+        for name in ("model.bin", ".hidden", ".x-model.bin", f"{'a' * 32}-model.bin")
+    ]
     left = [
         tmp_path / "stage" / f".{'a' * 32}-model.bin",
         tmp_path / "stage" / "checkpoints" / f".{'0' * 32}",
@@ -265,7 +280,10 @@ def test_a_parquet_file_that_may_not_grow_is_named_at_every_size(tmp_path: Path,
     frame = pl.DataFrame({f"column {number}": [1.0] for number in range(30)})
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
-        with pytest.raises(OSError, match="File too large"), replacing(tmp_path / "table.parquet") as temporary:
+        with (
+            pytest.raises(OSError, match="File too large"),
+            replacing(tmp_path / "table.parquet") as temporary,
+        ):
             frame.write_parquet(temporary)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -273,7 +291,9 @@ def test_a_parquet_file_that_may_not_grow_is_named_at_every_size(tmp_path: Path,
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, folder: bool) -> None:
+def test_only_force_replaces_and_only_what_is_of_the_same_kind(
+    tmp_path: Path, folder: bool
+) -> None:
     places = [tmp_path / "file", tmp_path / "folder"]
     places[0].touch()
     places[1].mkdir()
@@ -293,11 +313,17 @@ def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, f
 
 
 def test_json_lines_hold_a_value_each(tmp_path: Path) -> None:
-    write_json_lines(tmp_path / "history.jsonl", [{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}])
-    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": null}\n{"epoch": 2, "loss": 0.5}\n'
+    write_json_lines(
+        tmp_path / "history.jsonl", [{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}]
+    )
+    assert (
+        tmp_path / "history.jsonl"
+    ).read_text() == '{"epoch": 1, "loss": null}\n{"epoch": 2, "loss": 0.5}\n'
 
 
-@pytest.mark.parametrize(("text", "count"), [("500MB", 5 * 10**8), ("1.5GB", 15 * 10**8), ("2KB", 2000), ("1TB", 10**12)])
+@pytest.mark.parametrize(
+    ("text", "count"), [("500MB", 5 * 10**8), ("1.5GB", 15 * 10**8), ("2KB", 2000), ("1TB", 10**12)]
+)
 def test_sizes_are_read(text: str, count: int) -> None:
     assert re.fullmatch(SIZE_PATTERN, text)
     assert read_size(text) == count
@@ -305,7 +331,11 @@ def test_sizes_are_read(text: str, count: int) -> None:
 
 
 def test_sizes_are_shown_in_the_largest_unit_that_fits() -> None:
-    assert [show_size(n) for n in (10, 640_000_000, 64_000_000_000)] == ["0.01 KB", "640 MB", "64 GB"]
+    assert [show_size(n) for n in (10, 640_000_000, 64_000_000_000)] == [
+        "0.01 KB",
+        "640 MB",
+        "64 GB",
+    ]
 
 
 def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
@@ -322,7 +352,9 @@ def test_the_order_of_keys_does_not_matter_but_values_do() -> None:
 
 
 def test_the_hash_of_strings_is_stable_over_releases() -> None:
-    expected = hashlib.sha256(b"\x01" + b"\0" * 7 + b"a" + b"\x02" + b"\0" * 7 + "ä".encode()).hexdigest()
+    expected = hashlib.sha256(
+        b"\x01" + b"\0" * 7 + b"a" + b"\x02" + b"\0" * 7 + "ä".encode()
+    ).hexdigest()
     assert hash_strings(["a", "ä"]) == expected
 
 
@@ -370,14 +402,27 @@ def test_a_failure_is_raised_and_the_threads_end() -> None:
 
 def test_lines_end_in_any_way_and_a_mark_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n\nfour")
-    assert list(read_lines(tmp_path / "x", BadRows())) == [(1, "one"), (2, "two"), (3, ""), (4, "four")]
-    assert [line for _, line in read_lines(tmp_path / "x", BadRows(), ends=True)] == ["one\r\n", "two\n", "\n", "four"]
+    assert list(read_lines(tmp_path / "x", BadRows())) == [
+        (1, "one"),
+        (2, "two"),
+        (3, ""),
+        (4, "four"),
+    ]
+    assert [line for _, line in read_lines(tmp_path / "x", BadRows(), ends=True)] == [
+        "one\r\n",
+        "two\n",
+        "\n",
+        "four",
+    ]
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-32", "utf-16-le"])
 def test_wide_encodings(tmp_path: Path, codec: str) -> None:
     (tmp_path / "x").write_bytes("\u00e9\r\nb".encode(codec))
-    assert list(read_lines(tmp_path / "x", BadRows(), codec if codec.endswith("le") else None)) == [(1, "\u00e9"), (2, "b")]
+    assert list(read_lines(tmp_path / "x", BadRows(), codec if codec.endswith("le") else None)) == [
+        (1, "\u00e9"),
+        (2, "b"),
+    ]
 
 
 def test_a_wrong_byte_is_named_with_line_and_column(tmp_path: Path) -> None:
@@ -429,7 +474,9 @@ TEXT = "line\n" * 200_000
 
 
 @pytest.mark.parametrize("suffix", ["", *WRITTEN])
-def test_what_is_written_is_read_and_equal_texts_give_equal_bytes(tmp_path: Path, suffix: str) -> None:
+def test_what_is_written_is_read_and_equal_texts_give_equal_bytes(
+    tmp_path: Path, suffix: str
+) -> None:
     first, second = tmp_path / f"a.txt{suffix}", tmp_path / f"b.txt{suffix}"
     for path in (first, second):
         with writing_text(path) as stream:
@@ -460,7 +507,9 @@ def test_a_truncated_file_and_damage_in_the_middle_are_noticed(tmp_path: Path, s
 
 @pytest.mark.parametrize("suffix", WRITTEN)
 def test_files_put_one_after_the_other_are_read_as_one(tmp_path: Path, suffix: str) -> None:
-    (tmp_path / "x").write_bytes(compress(tmp_path / f"c{suffix}", b"a\n") + compress(tmp_path / f"c{suffix}", b"b\n"))
+    (tmp_path / "x").write_bytes(
+        compress(tmp_path / f"c{suffix}", b"a\n") + compress(tmp_path / f"c{suffix}", b"b\n")
+    )
     assert read_bytes(tmp_path / "x") == b"a\nb\n"
 
 
@@ -472,9 +521,18 @@ def pack(path: Path, members: dict[str, bytes]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "others", [(), ("folder/",), ("__MACOSX/._a.csv", ".DS_Store"), ("README.txt", "LICENSE"), ("codes.pdf", "image.png")]
+    "others",
+    [
+        (),
+        ("folder/",),
+        ("__MACOSX/._a.csv", ".DS_Store"),
+        ("README.txt", "LICENSE"),
+        ("codes.pdf", "image.png"),
+    ],
 )
-def test_the_one_file_of_data_in_a_zip_archive_is_read(tmp_path: Path, others: tuple[str, ...]) -> None:
+def test_the_one_file_of_data_in_a_zip_archive_is_read(
+    tmp_path: Path, others: tuple[str, ...]
+) -> None:
     path = pack(tmp_path / "a.csv.ZIP", {"folder/a.csv": b"a,b\n", **dict.fromkeys(others, b"")})
     assert read_bytes(path) == b"a,b\n"
     assert bare_name(path) == "a.csv"
@@ -493,7 +551,9 @@ def test_the_one_file_of_data_in_a_zip_archive_is_read(tmp_path: Path, others: t
         (("data.npy", "indices.npy"), "numpy arrays"),
     ],
 )
-def test_what_else_a_zip_archive_may_be_is_told(tmp_path: Path, members: tuple[str, ...], says: str) -> None:
+def test_what_else_a_zip_archive_may_be_is_told(
+    tmp_path: Path, members: tuple[str, ...], says: str
+) -> None:
     with pytest.raises(DataError, match=says):
         read_bytes(pack(tmp_path / "x", dict.fromkeys(members, b"")))
 
@@ -508,7 +568,11 @@ TAR = b"a.csv".ljust(257, b"\0") + b"ustar\x0000"
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "old Office", "save the sheet as CSV"),
         (TAR, "a tar archive", "tar -xf"),
         (gzip.compress(TAR, mtime=0), "a tar archive in a gzip file", "tar -xf"),
-        (bz2.compress(gzip.compress(b"a", mtime=0)), "in this bzip2 file is another packed one", "unpack it"),
+        (
+            bz2.compress(gzip.compress(b"a", mtime=0)),
+            "in this bzip2 file is another packed one",
+            "unpack it",
+        ),
         (lzma.compress(b"PAR1xxxxPAR1"), "in this xz file is Parquet", "unpack it"),
         (b"7z\xbc\xaf\x27\x1c\0", "a 7z archive", "7z x"),
         (b"Rar!\x1a\x07\x00", "a RAR archive", "unrar x"),
@@ -518,11 +582,17 @@ TAR = b"a.csv".ljust(257, b"\0") + b"ustar\x0000"
         (pickle.dumps(["a"]), "a Python pickle", "runs its code"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "Parquet"),
         (b"ARROW1\0\0", "an Arrow or Feather file", "read_ipc"),
-        (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS", "git lfs pull"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid",
+            "a pointer of Git LFS",
+            "git lfs pull",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "content",
 )
-def test_a_file_that_holds_no_text_is_called_by_its_name(tmp_path: Path, content: bytes, says: str, todo: str) -> None:
+def test_a_file_that_holds_no_text_is_called_by_its_name(
+    tmp_path: Path, content: bytes, says: str, todo: str
+) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(DataError, match=says) as caught:
         read_bytes(tmp_path / "x")
@@ -543,7 +613,9 @@ def test_a_file_that_holds_no_text_is_called_by_its_name(tmp_path: Path, content
         ("\\documentclass{article}\n", "a LaTeX source"),
     ],
 )
-def test_a_text_that_is_no_table_is_called_by_its_name(tmp_path: Path, content: str, says: str) -> None:
+def test_a_text_that_is_no_table_is_called_by_its_name(
+    tmp_path: Path, content: str, says: str
+) -> None:
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(DataError, match=says) as caught:
         scan_table(tmp_path / "x.csv")
@@ -578,12 +650,17 @@ def test_encodings(tmp_path: Path) -> None:
     assert find_encoding("ab".encode("utf-16")[:4], None, "x") == "utf-16"
     assert find_encoding(b"abcd", None, "x") == "utf-8-sig"
     assert find_encoding(b"abcd", "Latin-1", "x") == "iso8859-1"
-    assert find_encoding(b"\xef\xbb\xbfa", "cp1252", "x") == "utf-8-sig"  # a mark says more than an option for all files
+    assert (
+        find_encoding(b"\xef\xbb\xbfa", "cp1252", "x") == "utf-8-sig"
+    )  # a mark says more than an option for all files
     with pytest.raises(DataError, match="no encoding named"):
         find_encoding(b"abcd", "klingon", "x")
 
 
-@pytest.mark.parametrize(("codec", "expected"), [("utf-8", None), ("utf-8-sig", None), ("utf-16", None), ("cp1252", "cp1252")])
+@pytest.mark.parametrize(
+    ("codec", "expected"),
+    [("utf-8", None), ("utf-8-sig", None), ("utf-16", None), ("cp1252", "cp1252")],
+)
 def test_the_usual_encoding_is_for_what_is_not_unicode(codec: str, expected: str | None) -> None:
     content = "Möbel".encode(codec)
     assert find_fallback(content, "cp1252") == expected
@@ -625,7 +702,11 @@ def test_nothing_is_left_of_what_failed() -> None:
 def test_the_files_vanish_with_the_process(tmp_path: Path) -> None:
     code = "import polars as pl; from plant_cli.data.lines import spool; print(spool([pl.DataFrame({'a': [7]})])[0].collect().item())"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"TMPDIR": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={"TMPDIR": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "7\n"
     assert not list(tmp_path.iterdir())
@@ -640,6 +721,8 @@ def test_who_watches_learns_of_the_rows() -> None:
 
 
 def test_objects_without_a_key_become_nulls() -> None:
-    frame = pl.DataFrame({"a": [1], "b": [{}], "c": [[{}]], "d": [{"e": {}}]}, schema_overrides={"b": pl.Struct([])})
+    frame = pl.DataFrame(
+        {"a": [1], "b": [{}], "c": [[{}]], "d": [{"e": {}}]}, schema_overrides={"b": pl.Struct([])}
+    )
     [read] = spool([frame])
     assert read.collect().rows() == [(1, None, None, None)]

@@ -35,7 +35,10 @@ def test_what_a_spreadsheet_would_run_is_guarded(text: str, cell: str) -> None:
 
 def test_tables_for_people_are_guarded_and_those_for_programs_are_not() -> None:
     table = Table(
-        title="<b>", columns=[Column(name="label"), Column(name="x", kind="count")], rows=[("=1", -1), ("<i>\x1b", 2)], notes=["<u>"]
+        title="<b>",
+        columns=[Column(name="label"), Column(name="x", kind="count")],
+        rows=[("=1", -1), ("<i>\x1b", 2)],
+        notes=["<u>"],
     )
     result = Result(tables=[table], data={"label": "=1"})
     assert OUTPUT_FORMS["csv"](result) == "label,x\n'=1,-1\n<i>\\x1b,2\n"

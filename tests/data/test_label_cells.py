@@ -26,10 +26,19 @@ def read(cells: Any, **known: Any) -> tuple[list[list[str] | None], str | None, 
 
 
 def labels_of(cells: Any, **known: Any) -> list[list[str] | None]:
-    return [None if row is None else [label.strip() for label in row if label.strip()] for row in read(cells, **known)[0]]
+    return [
+        None if row is None else [label.strip() for label in row if label.strip()]
+        for row in read(cells, **known)[0]
+    ]
 
 
-SETS = [("cardiology",), ("neurology", "oncology"), *permutations(FIELDS, 2), ("psychiatry",), ("oncology", "neurology", "cardiology")]
+SETS = [
+    ("cardiology",),
+    ("neurology", "oncology"),
+    *permutations(FIELDS, 2),
+    ("psychiatry",),
+    ("oncology", "neurology", "cardiology"),
+]
 BITS = [[int(name in labels) for name in FIELDS] for labels in SETS]
 OBJECTS = [[{"id": FIELDS.index(name), "name": name} for name in labels] for labels in SETS]
 
@@ -68,7 +77,9 @@ OBJECTS = [[{"id": FIELDS.index(name), "name": name} for name in labels] for lab
         lambda labels: str({name: name in labels for name in FIELDS}),
         lambda labels: json.dumps({f"/m/{FIELDS.index(name)}": name for name in labels}),
         lambda labels: str([{"id": FIELDS.index(name), "name": name} for name in labels]),
-        lambda labels: json.dumps({"id": [FIELDS.index(name) for name in labels], "label": list(labels)}),
+        lambda labels: json.dumps(
+            {"id": [FIELDS.index(name) for name in labels], "label": list(labels)}
+        ),
         lambda labels: str([{"term": name} for name in labels]),
     ],
 )
@@ -139,19 +150,33 @@ def test_how_cells_are_cut(cells: list[Any], expected: list[list[str]]) -> None:
     assert labels_of(cells) == expected
 
 
-HEADINGS = ["Neoplasms, Plasma Cell", "Neoplasms, Basal Cell", "Fractures, Bone", "Anemia, Sickle Cell"]
+HEADINGS = [
+    "Neoplasms, Plasma Cell",
+    "Neoplasms, Basal Cell",
+    "Fractures, Bone",
+    "Anemia, Sickle Cell",
+]
 
 
 def test_commas_without_blanks_part_labels_that_always_stand_together() -> None:
-    assert labels_of(["joy,love", "fear,anger", "grief,guilt"] * 9)[:2] == [["joy", "love"], ["fear", "anger"]]
+    assert labels_of(["joy,love", "fear,anger", "grief,guilt"] * 9)[:2] == [
+        ["joy", "love"],
+        ["fear", "anger"],
+    ]
     assert labels_of(["401,9", "250,0", "428,0"] * 9)[0] == ["401,9"]
 
 
 @pytest.mark.parametrize(
-    ("separator", "said"), [(None, "labels are not cut: ',' is in 8 of 12 cells"), (";", "cut at ';', in 12 of 12 cells")]
+    ("separator", "said"),
+    [(None, "labels are not cut: ',' is in 8 of 12 cells"), (";", "cut at ';', in 12 of 12 cells")],
 )
 def test_commas_within_labels_that_recur_are_not_cut(separator: str | None, said: str) -> None:
-    sets = [(HEADINGS[i % 4], HEADINGS[(i + 1) % 4]) if separator else ((HEADINGS + ["Gout"] * 2)[i % 6],) for i in range(12)]
+    sets = [
+        (HEADINGS[i % 4], HEADINGS[(i + 1) % 4])
+        if separator
+        else ((HEADINGS + ["Gout"] * 2)[i % 6],)
+        for i in range(12)
+    ]
     cells = [";".join(labels) for labels in sets]
     assert labels_of(cells) == [list(labels) for labels in sets]
     assert said in str(read(cells)[1])
@@ -163,28 +188,44 @@ def test_what_was_chosen_is_said_with_an_example_and_its_rival() -> None:
         "labels are cut at '|', in 2 of 5 cells: 'x|Law; Roman' gives 'x', 'Law; Roman'; at ';', in 2, 'x|Law; Roman' would give "
         "'x|Law', 'Roman' (--label-separator names another separator; '' for one label per cell)"
     )
-    assert str(read(OBJECTS)[1]).endswith("gives 'oncology', 'neurology', 'cardiology'; --labels-column COLUMN.id takes 'id'")
+    assert str(read(OBJECTS)[1]).endswith(
+        "gives 'oncology', 'neurology', 'cardiology'; --labels-column COLUMN.id takes 'id'"
+    )
     assert labels_of(OBJECTS, key="id")[1] == ["1", "2"]
     words = ["world news", "news", "world", "news world", "sport news", "sport"]
-    assert "made of the same parts with blanks between: 'world news' gives 'world', 'news' with --label-separator ' '" in str(
-        read(words)[1]
+    assert (
+        "made of the same parts with blanks between: 'world news' gives 'world', 'news' with --label-separator ' '"
+        in str(read(words)[1])
     )
 
 
 @pytest.mark.parametrize(
-    "cells", [["0", "1", "1"], [0, 1], [[0], [0, 1]], [True, False], ["true", "false"], ["[1]", "[0, 1]"], ["Yes", "no"]]
+    "cells",
+    [
+        ["0", "1", "1"],
+        [0, 1],
+        [[0], [0, 1]],
+        [True, False],
+        ["true", "false"],
+        ["[1]", "[0, 1]"],
+        ["Yes", "no"],
+    ],
 )
 def test_labels_0_and_1_alone_are_told(cells: list[Any]) -> None:
     assert "these say yes and no, and not to what" in str(read(cells)[1])
 
 
 @pytest.mark.parametrize("gap", ["nan", "NaN", "None", "null", "NULL", "\\N", "<NA>", "NA", "N/A"])
-@pytest.mark.parametrize("write", [str, "['{}']".format, '["{}"]'.format, lambda gap: [gap], "('{}',)".format])
+@pytest.mark.parametrize(
+    "write", [str, "['{}']".format, '["{}"]'.format, lambda gap: [gap], "('{}',)".format]
+)
 def test_a_missing_value_costs_its_row(gap: str, write: Any) -> None:
     cells = [write("neurology"), write("oncology"), write(gap)]
     labels, _, faults = read(cells)
     assert labels == [["neurology"], ["oncology"], None]
-    assert [(fault.row, fault.why, fault.left_out) for fault in faults] == [(3, "its labels are missing", True)]
+    assert [(fault.row, fault.why, fault.left_out) for fault in faults] == [
+        (3, "its labels are missing", True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +240,9 @@ def test_a_missing_value_costs_its_row(gap: str, write: Any) -> None:
         (["[1, 0, 1]", "nan", "[0, 1, 0]"], [["LABEL_0", "LABEL_2"], None, ["LABEL_1"]], [2]),
     ],
 )  # fmt: skip
-def test_missing_values_among_labels(cells: list[Any], expected: list[Any], rows: Sequence[int]) -> None:
+def test_missing_values_among_labels(
+    cells: list[Any], expected: list[Any], rows: Sequence[int]
+) -> None:
     labels, _, faults = read(pl.Series("labels", cells, strict=False))
     assert (labels, [fault.row for fault in faults]) == (expected, list(rows))
 
@@ -207,9 +250,15 @@ def test_missing_values_among_labels(cells: list[Any], expected: list[Any], rows
 @pytest.mark.parametrize(
     ("cells", "what"),
     [
-        (["[0 0 1 ... 0 1 0]", "[0 1 0 ... 0 0 0]"], "a list was cut when it was printed: [0 0 1 ... 0 1 0]"),
+        (
+            ["[0 0 1 ... 0 1 0]", "[0 1 0 ... 0 0 0]"],
+            "a list was cut when it was printed: [0 0 1 ... 0 1 0]",
+        ),
         (["['a' 'b' ... 'z']", "['a']"], "a list was cut when it was printed: ['a' 'b' ... 'z']"),
-        (["[('a', 0.9), ('b', 0.1)]", "[]"], "the labels are pairs of a name and a number: [('a', 0.9), ('b', 0.1)]"),
+        (
+            ["[('a', 0.9), ('b', 0.1)]", "[]"],
+            "the labels are pairs of a name and a number: [('a', 0.9), ('b', 0.1)]",
+        ),
     ],
 )
 def test_lists_that_say_less_or_more_than_labels_are_refused(cells: list[str], what: str) -> None:
@@ -239,9 +288,22 @@ def test_categories_and_enums_are_text(dtype: Any, cells: list[Any]) -> None:
 
 
 def test_numbers_of_classes_become_their_names() -> None:
-    assert labels_of([[0, 3], [2], [-1], []], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"], [], []]
-    assert labels_of(["0, 3", "2", "-1", "other"], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"], [], ["other"]]
-    assert labels_of(["[0, 3]", "[2]"], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"]]
+    assert labels_of([[0, 3], [2], [-1], []], names=FIELDS) == [
+        ["cardiology", "psychiatry"],
+        ["oncology"],
+        [],
+        [],
+    ]
+    assert labels_of(["0, 3", "2", "-1", "other"], names=FIELDS) == [
+        ["cardiology", "psychiatry"],
+        ["oncology"],
+        [],
+        ["other"],
+    ]
+    assert labels_of(["[0, 3]", "[2]"], names=FIELDS) == [
+        ["cardiology", "psychiatry"],
+        ["oncology"],
+    ]
     assert labels_of([1, 0], names=FIELDS[:2]) == [["neurology"], ["cardiology"]]
     assert labels_of(BITS, names=FIELDS)[1] == ["neurology", "oncology"]
     assert [fault.why for fault in read([[0], [9]], names=FIELDS)[2]] == [
@@ -251,9 +313,13 @@ def test_numbers_of_classes_become_their_names() -> None:
 
 def test_a_cell_that_has_not_the_form_of_nearly_all_others_costs_its_row() -> None:
     cells = ["['a', 'b']"] * 7 + [f"['{name}']" for name in "cdefghijk"] + ["['b"]
-    assert [(fault.row, fault.why) for fault in read(cells)[2]] == [(17, "its labels are no list, as those of other rows are")]
+    assert [(fault.row, fault.why) for fault in read(cells)[2]] == [
+        (17, "its labels are no list, as those of other rows are")
+    ]
     vectors = [f"[{i % 2}, {i // 2 % 2}, {i // 4 % 2}, {i // 8}]" for i in range(16)] + ["[1, 0]"]
-    assert [(fault.row, fault.why) for fault in read(vectors)[2]] == [(17, "its labels have 2 zeros and ones, those of other rows have 4")]
+    assert [(fault.row, fault.why) for fault in read(vectors)[2]] == [
+        (17, "its labels have 2 zeros and ones, those of other rows have 4")
+    ]
 
 
 def test_the_separator_is_found_over_all_splits() -> None:
@@ -325,11 +391,26 @@ def test_lists_are_read_as_they_are_printed(cell: str, expected: list[object]) -
     assert read_list(cell) == expected
 
 
-@pytest.mark.parametrize("cell", ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000])
+@pytest.mark.parametrize(
+    "cell",
+    ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000],
+)
 def test_what_is_no_list_is_none(cell: str) -> None:
     assert read_list(cell) is None
 
 
-@pytest.mark.parametrize("cell", ["__import__('os')", "open('x')", "(lambda: 1)()", "{**a}", "['a' ... 'z']", "1", "x", "f(['a'])"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "__import__('os')",
+        "open('x')",
+        "(lambda: 1)()",
+        "{**a}",
+        "['a' ... 'z']",
+        "1",
+        "x",
+        "f(['a'])",
+    ],
+)
 def test_text_that_is_no_structure_is_not_run(cell: str) -> None:
     assert read_structure(cell) is None

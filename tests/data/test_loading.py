@@ -42,7 +42,9 @@ ROWS = {
 
 def corpus() -> Dataset:
     frame = pl.LazyFrame(ROWS)
-    return Dataset(splits={"train": frame, "test": frame.with_columns(doc_id=pl.col("doc_id") + "t")})
+    return Dataset(
+        splits={"train": frame, "test": frame.with_columns(doc_id=pl.col("doc_id") + "t")}
+    )
 
 
 def context(reporter: SilentReporter | None = None):
@@ -51,7 +53,9 @@ def context(reporter: SilentReporter | None = None):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("spec", FORMATS, ids=lambda spec: spec.name)
-def test_each_format_is_recognised_by_its_own_plugin_alone(spec: DatasetSpec, suffix: str, tmp_path: Path) -> None:
+def test_each_format_is_recognised_by_its_own_plugin_alone(
+    spec: DatasetSpec, suffix: str, tmp_path: Path
+) -> None:
     spec.write(corpus(), tmp_path, suffix)  # type: ignore[misc]
     reporter = SilentReporter()
     assert list(find_formats(SPECS, DataSection(path=str(tmp_path)))) == [spec.name]
@@ -60,11 +64,19 @@ def test_each_format_is_recognised_by_its_own_plugin_alone(spec: DatasetSpec, su
     assert [spec.name in note for note in reporter.notes] == [True]
 
 
-@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.jsonl", "data.parquet", "data.json"])
+@pytest.mark.parametrize(
+    "name", ["data.csv", "data.tsv", "data.jsonl", "data.parquet", "data.json"]
+)
 def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
     tables.write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), tmp_path / name)
     assert set(find_formats(SPECS, DataSection(path=str(tmp_path / name)))) <= {"files"}
-    assert load_dataset(context(), DataSection(path=str(tmp_path / name))).splits["train"].collect().height == 3
+    assert (
+        load_dataset(context(), DataSection(path=str(tmp_path / name)))
+        .splits["train"]
+        .collect()
+        .height
+        == 3
+    )
 
 
 def loading(load) -> tuple[object, DataSection]:
@@ -90,15 +102,24 @@ def test_titles_are_read_whatever_the_format(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     next(spec for spec in FORMATS if spec.name == "annif-tsv").write(corpus(), tmp_path / "c", "")  # type: ignore[misc]
     (tmp_path / "titles.tsv").write_text("label\ttitle\nJ20\tAcute bronchitis\n")
-    found = load_dataset(context(), DataSection(path=str(tmp_path / "c"), titles=str(tmp_path / "titles.tsv")))
-    assert dict(found.labels.select("label", "title").collect().iter_rows())["J20"] == "Acute bronchitis"
+    found = load_dataset(
+        context(), DataSection(path=str(tmp_path / "c"), titles=str(tmp_path / "titles.tsv"))
+    )
+    assert (
+        dict(found.labels.select("label", "title").collect().iter_rows())["J20"]
+        == "Acute bronchitis"
+    )
     assert str(tmp_path / "titles.tsv") in found.files
     with pytest.raises(UsageError, match="'annif-tsv' does not read evidence"):
-        load_dataset(context(), DataSection(path=str(tmp_path / "c"), evidence=str(tmp_path / "spans.tsv")))
+        load_dataset(
+            context(), DataSection(path=str(tmp_path / "c"), evidence=str(tmp_path / "spans.tsv"))
+        )
 
 
 @pytest.mark.parametrize("option", ["titles", "vocabulary"])
-def test_both_options_take_the_same_tables_in_place_of_the_one_beside(option: str, tmp_path: Path) -> None:
+def test_both_options_take_the_same_tables_in_place_of_the_one_beside(
+    option: str, tmp_path: Path
+) -> None:
     tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     label = ROWS["labels"][0][0]
     (tmp_path / "gnd.csv").write_text(f"id,name\n{label},Named\n")
@@ -113,15 +134,23 @@ def test_what_is_recognised_is_told_once(again: bool, tmp_path: Path) -> None:
     tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     (tmp_path / "gnd.csv").write_text("id,name\nJ20,Named\n")
     reporter = SilentReporter()
-    load_dataset(context(reporter), DataSection(path=str(tmp_path / "data.csv"), titles=str(tmp_path / "gnd.csv")), again=again)
-    assert ["a table of 1 labels" in note for note in reporter.notes][:1] == ([] if again else [True])
+    load_dataset(
+        context(reporter),
+        DataSection(path=str(tmp_path / "data.csv"), titles=str(tmp_path / "gnd.csv")),
+        again=again,
+    )
+    assert ["a table of 1 labels" in note for note in reporter.notes][:1] == (
+        [] if again else [True]
+    )
 
 
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
     tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     heard: list[str] = []
     reporter = SilentReporter()
-    dataset = load_dataset(context(reporter), DataSection(path=str(tmp_path / "data.csv")), tell=heard.append)
+    dataset = load_dataset(
+        context(reporter), DataSection(path=str(tmp_path / "data.csv")), tell=heard.append
+    )
     assert heard == list(dataset.remarks) != []
     assert not set(heard) & {*reporter.notes, *reporter.warnings}
 
@@ -171,7 +200,9 @@ class Watcher(SilentReporter):
         yield Shown()
 
 
-def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "data.jsonl"
     tables.write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), path)
     small, large = Watcher(), Watcher()
@@ -184,11 +215,17 @@ def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(tmp_pa
     assert sum(rows for _, rows in large.shown) == 3
 
 
-def test_the_run_of_the_environment_has_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_of_the_environment_has_a_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A command that reads a corpus outside of any run takes that of the run that PLANT_RUN names."""
-    pl.DataFrame({**ROWS, "split": ["train", "validation", "test"]}).write_parquet(tmp_path / "data.parquet")
+    pl.DataFrame({**ROWS, "split": ["train", "validation", "test"]}).write_parquet(
+        tmp_path / "data.parquet"
+    )
     data = DataSection(path=str(tmp_path / "data.parquet"))
-    CorpusRecord(source=data.model_dump(mode="json"), files=[], splits={}, held_out=[], label_hash="h").write(tmp_path / "run" / "corpus")
+    CorpusRecord(
+        source=data.model_dump(mode="json"), files=[], splits={}, held_out=[], label_hash="h"
+    ).write(tmp_path / "run" / "corpus")
     context = make_context(components=installed(), reporter=SilentReporter())
     with pytest.raises(UsageError, match="no corpus was named"):
         load_dataset(context, DataSection())

@@ -32,19 +32,36 @@ from plant_cli.data.records import (
 
 HEADER = {"format": RECORD_FORMAT, "created": "2026-01-01T00:00:00+00:00", "plant_version": "0.1.0"}
 
-RECORD: dict[str, Any] = {"status": "done", "stage": "mig", "tag": None, "options": {}, "sections": {}, "seed": 0, "started": "2026"}
+RECORD: dict[str, Any] = {
+    "status": "done",
+    "stage": "mig",
+    "tag": None,
+    "options": {},
+    "sections": {},
+    "seed": 0,
+    "started": "2026",
+}
 
 
 def test_a_newer_format_says_which_version_wrote_it(tmp_path: Path) -> None:
-    write_json(tmp_path / "run.json", {**HEADER, "format": RECORD_FORMAT + 1, "plant_version": "9.1.0", "shape": "unknown"})
-    with pytest.raises(ArtefactError, match=f"format {RECORD_FORMAT + 1}, written by plant 9.1.0") as caught:
+    write_json(
+        tmp_path / "run.json",
+        {**HEADER, "format": RECORD_FORMAT + 1, "plant_version": "9.1.0", "shape": "unknown"},
+    )
+    with pytest.raises(
+        ArtefactError, match=f"format {RECORD_FORMAT + 1}, written by plant 9.1.0"
+    ) as caught:
         read_record(tmp_path / "run.json", RunHeader, "the header")
     assert caught.value.expected == f"format {RECORD_FORMAT} or older"
     assert caught.value.exit_code == 4
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "3", '{"format": "x"}', json.dumps({**HEADER, "format": None})])
-def test_a_damaged_record_names_the_file_and_is_not_mended_by_force(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "3", '{"format": "x"}', json.dumps({**HEADER, "format": None})]
+)
+def test_a_damaged_record_names_the_file_and_is_not_mended_by_force(
+    tmp_path: Path, content: str
+) -> None:
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(ArtefactError, match="damaged") as caught:
         read_record(tmp_path / "run.json", RunHeader, "the header")
@@ -72,37 +89,76 @@ def test_no_input_or_tag_can_lead_outside(name: str) -> None:
 
 
 def test_summaries_become_plain_json() -> None:
-    summary = {"a": np.float32(0.5), "b": math.nan, "c": [np.int64(3), math.inf], 4: True, "d": Path("x"), "e": None, "f": "t"}
-    assert plain_values(summary) == {"a": 0.5, "b": None, "c": [3, None], "4": True, "d": "x", "e": None, "f": "t"}
+    summary = {
+        "a": np.float32(0.5),
+        "b": math.nan,
+        "c": [np.int64(3), math.inf],
+        4: True,
+        "d": Path("x"),
+        "e": None,
+        "f": "t",
+    }
+    assert plain_values(summary) == {
+        "a": 0.5,
+        "b": None,
+        "c": [3, None],
+        "4": True,
+        "d": "x",
+        "e": None,
+        "f": "t",
+    }
 
 
 A, B = "a" * 64, "b" * 64
 
 
 def check(found: dict[str, object], **wanted: str) -> None:
-    require_same(found, path=Path("run/mig/mig.parquet"), what="the relevance", todo="run `plant mig --force`", **wanted)
+    require_same(
+        found,
+        path=Path("run/mig/mig.parquet"),
+        what="the relevance",
+        todo="run `plant mig --force`",
+        **wanted,
+    )
 
 
 def test_a_stamp_holds_the_format_and_the_hashes_that_apply() -> None:
     assert stamp() == {"format": str(RECORD_FORMAT)}
     assert stamp(labels=A) == {"format": str(RECORD_FORMAT), "label_hash": A}
-    assert stamp(labels=A, tokenizer=B) == {"format": str(RECORD_FORMAT), "label_hash": A, "tokenizer_hash": B}
+    assert stamp(labels=A, tokenizer=B) == {
+        "format": str(RECORD_FORMAT),
+        "label_hash": A,
+        "tokenizer_hash": B,
+    }
 
 
 def test_what_was_stamped_passes_and_only_that() -> None:
     for found, wanted, unlike in (
-        (stamp(labels=A, tokenizer=B), {"labels": A, "tokenizer": B}, {"labels": A, "tokenizer": A}),
+        (
+            stamp(labels=A, tokenizer=B),
+            {"labels": A, "tokenizer": B},
+            {"labels": A, "tokenizer": A},
+        ),
         (stamp(labels=A), {"tokenizer": None}, {"tokenizer": A}),
-        ({"format": RECORD_FORMAT, "label_hash": A}, {"labels": A}, {"labels": B}),  # JSON may hold the format as a number
+        (
+            {"format": RECORD_FORMAT, "label_hash": A},
+            {"labels": A},
+            {"labels": B},
+        ),  # JSON may hold the format as a number
     ):
         check(found, **wanted)  # type: ignore[arg-type]
         with pytest.raises(ArtefactError, match="the relevance was made for another"):
             check(found, **unlike)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("wanted", "other"), [({"labels": B}, "label order"), ({"labels": A, "tokenizer": A}, "tokenizer")])
+@pytest.mark.parametrize(
+    ("wanted", "other"),
+    [({"labels": B}, "label order"), ({"labels": A, "tokenizer": A}, "tokenizer")],
+)
 def test_another_hash_is_refused_with_both_places(wanted: dict[str, str], other: str) -> None:
-    with pytest.raises(ArtefactError, match=f"the relevance was made for another {other}") as caught:
+    with pytest.raises(
+        ArtefactError, match=f"the relevance was made for another {other}"
+    ) as caught:
         check(stamp(labels=A, tokenizer=B), **wanted)
     assert caught.value.exit_code == 4
     assert "run/mig/mig.parquet" in caught.value.where
@@ -158,7 +214,12 @@ def flip(path: Path, *, keep_time: bool = False) -> None:
 
 
 def states(folder: Path, **options: bool) -> list[str]:
-    return [file.state for file in examine_files(folder, StageRecord.model_validate_json((folder / "stage.json").read_text()), **options)]
+    return [
+        file.state
+        for file in examine_files(
+            folder, StageRecord.model_validate_json((folder / "stage.json").read_text()), **options
+        )
+    ]
 
 
 @pytest.fixture
@@ -218,16 +279,23 @@ def test_readers_ask_for_the_hash_whatever_the_time_says(folder: Path) -> None:
     flip(folder / NAMES[0], keep_time=True)
     require_recorded(folder, NAMES[1])
     for names in ((), NAMES[:1]):
-        with pytest.raises(ArtefactError, match=r"of the stage 'finetune-baseline' is damaged, or was changed") as caught:
+        with pytest.raises(
+            ArtefactError, match=r"of the stage 'finetune-baseline' is damaged, or was changed"
+        ) as caught:
             require_recorded(folder, *names)
     assert caught.value.where == str(folder / NAMES[0])
-    assert caught.value.todo == f"restore the file, or make it again: plant finetune --run {folder.parent} --tag baseline --force"
+    assert (
+        caught.value.todo
+        == f"restore the file, or make it again: plant finetune --run {folder.parent} --tag baseline --force"
+    )
     assert caught.value.exit_code == 4
 
 
 def test_a_lost_file_is_told(folder: Path) -> None:
     (folder / NAMES[1]).unlink()
-    with pytest.raises(ArtefactError, match=r"'adapter/config.json' of the stage 'finetune-baseline' is gone"):
+    with pytest.raises(
+        ArtefactError, match=r"'adapter/config.json' of the stage 'finetune-baseline' is gone"
+    ):
         require_recorded(folder, NAMES[1])
 
 
@@ -258,4 +326,6 @@ def test_a_hash_is_taken_again_when_the_file_was_touched(folder: Path, hashed: l
 
 def test_only_the_named_files_are_looked_at(folder: Path) -> None:
     found = examine_files(folder, write_record(folder), ["adapter/config.json", "unknown"])
-    assert [(file.name, file.path, file.state) for file in found] == [("adapter/config.json", folder / "adapter/config.json", "whole")]
+    assert [(file.name, file.path, file.state) for file in found] == [
+        ("adapter/config.json", folder / "adapter/config.json", "whole")
+    ]

@@ -13,7 +13,13 @@ import pytest
 import rdflib
 
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
-from plant_cli.data.classifications import SYSTEMS, System, add_dot, find_classification, read_icd_titles
+from plant_cli.data.classifications import (
+    SYSTEMS,
+    System,
+    add_dot,
+    find_classification,
+    read_icd_titles,
+)
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, read_skos
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
@@ -29,8 +35,17 @@ TABLE = HEADING + "E11,Diabetes,High sugar,NIDDM|T2D,E1,no,\nI10,Pressure,,,,yes
 
 
 def dataset() -> Dataset:
-    train = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["sugar in blood", "high pressure"], "labels": [["E11"], ["I10", "Z9"]]})
-    return Dataset(splits={"train": train}, labels=pl.LazyFrame({"label": ["Z9", "E11"], "title": ["Own title", "Overruled"]}))
+    train = pl.LazyFrame(
+        {
+            "doc_id": ["1", "2"],
+            "text": ["sugar in blood", "high pressure"],
+            "labels": [["E11"], ["I10", "Z9"]],
+        }
+    )
+    return Dataset(
+        splits={"train": train},
+        labels=pl.LazyFrame({"label": ["Z9", "E11"], "title": ["Own title", "Overruled"]}),
+    )
 
 
 def section(tmp_path: Path, text: str = TABLE) -> DataSection:
@@ -40,15 +55,27 @@ def section(tmp_path: Path, text: str = TABLE) -> DataSection:
 
 def test_the_vocabulary_rules_and_the_own_table_fills_its_gaps(tmp_path: Path) -> None:
     labels, remarks = apply_vocabulary(dataset(), section(tmp_path))
-    assert labels.select("label", "title").collect().rows() == [("E11", "Diabetes"), ("I10", "Pressure"), ("Z9", "Own title")]
+    assert labels.select("label", "title").collect().rows() == [
+        ("E11", "Diabetes"),
+        ("I10", "Pressure"),
+        ("Z9", "Own title"),
+    ]
     assert any("2 of 3 labels of the documents are in" in remark for remark in remarks)
-    assert "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11" in remarks
+    assert (
+        "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11"
+        in remarks
+    )
     alone, _ = apply_vocabulary(Dataset(splits=dataset().splits), section(tmp_path))
-    assert alone.select("label", "title", "parents").collect().rows() == [("E11", "Diabetes", ["E1"]), ("I10", "Pressure", [])]
+    assert alone.select("label", "title", "parents").collect().rows() == [
+        ("E11", "Diabetes", ["E1"]),
+        ("I10", "Pressure", []),
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
-def test_the_encoding_of_the_documents_is_not_forced_on_the_vocabulary(tmp_path: Path, encoding: str) -> None:
+def test_the_encoding_of_the_documents_is_not_forced_on_the_vocabulary(
+    tmp_path: Path, encoding: str
+) -> None:
     """A catalogue in windows-1252 beside a thesaurus in UTF-8."""
     (tmp_path / "v.csv").write_text("label,title\nE11,Küchenmöbel\n", encoding=encoding)
     table, _ = read_vocabulary(tmp_path / "v.csv", encoding="cp1252")
@@ -56,8 +83,13 @@ def test_the_encoding_of_the_documents_is_not_forced_on_the_vocabulary(tmp_path:
 
 
 def test_labels_that_are_titles_keep_their_spelling(tmp_path: Path) -> None:
-    labels, remarks = apply_vocabulary(dataset(), section(tmp_path, "label,title,synonyms\nu:1,E11,NIDDM\nu:2,I10,\n"))
-    assert "2 labels of the documents were found by their titles, such as 'E11' ('u:1' in the vocabulary)" in remarks
+    labels, remarks = apply_vocabulary(
+        dataset(), section(tmp_path, "label,title,synonyms\nu:1,E11,NIDDM\nu:2,I10,\n")
+    )
+    assert (
+        "2 labels of the documents were found by their titles, such as 'E11' ('u:1' in the vocabulary)"
+        in remarks
+    )
     assert labels.select("label", "alternatives").collect().rows()[0] == ("E11", ["NIDDM"])
 
 
@@ -72,7 +104,9 @@ def test_all_that_the_own_table_knows_fills_gaps_not_titles_alone(tmp_path: Path
         }
     )
     labels, _ = apply_vocabulary(Dataset(splits=dataset().splits, labels=own), section(tmp_path))
-    assert labels.select("label", "title", "description", "alternatives", "parents").collect().rows() == [
+    assert labels.select(
+        "label", "title", "description", "alternatives", "parents"
+    ).collect().rows() == [
         ("E11", "Diabetes", "High sugar", ["NIDDM", "T2D"], ["E1"]),
         ("I10", "Pressure", "Own words", ["hypertension"], ["I1"]),
         ("Z9", "Own title", "Seen before", ["again"], ["Z"]),
@@ -97,7 +131,11 @@ YSO, OBO = "http://www.yso.fi/onto/yso/", "http://purl.obolibrary.org/obo/"
 @pytest.mark.parametrize(
     ("written", "used", "said"),
     [
-        (f"https{YSO[4:]}p1 https{YSO[4:]}p2", f"{YSO}p1 {YSO}p2/", "by leaving aside http, https and final slashes"),
+        (
+            f"https{YSO[4:]}p1 https{YSO[4:]}p2",
+            f"{YSO}p1 {YSO}p2/",
+            "by leaving aside http, https and final slashes",
+        ),
         (f"{YSO}p1 {YSO}p2", "p1 p2", "by the last part of an address"),
         ("p1 p2", f"{YSO}p1 {YSO}p2", "by the last part of an address"),
         (f"{OBO}HP_01 {OBO}HP_02", "HP:01 HP:02", "by the last part of an address"),
@@ -107,33 +145,64 @@ YSO, OBO = "http://www.yso.fi/onto/yso/", "http://purl.obolibrary.org/obo/"
         ("A00.0 J20.9", "A000 j20.9", "by leaving aside dots and case"),
     ],
 )
-def test_labels_that_the_vocabulary_writes_in_another_way_are_found_and_told(written: str, used: str, said: str, tmp_path: Path) -> None:
+def test_labels_that_the_vocabulary_writes_in_another_way_are_found_and_told(
+    written: str, used: str, said: str, tmp_path: Path
+) -> None:
     first, second = written.split()
-    train = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [[label] for label in used.split()]})
+    train = pl.LazyFrame(
+        {"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [[label] for label in used.split()]}
+    )
     text = f"label,title,parents\n{first},One,{second}\n{second},Two,\nx/9,Other,{first}\n"
     labels, remarks = apply_vocabulary(Dataset(splits={"train": train}), section(tmp_path, text))
     one, two = used.split()
-    found = {label: (title, parents) for label, title, parents in labels.select("label", "title", "parents").collect().iter_rows()}
+    found = {
+        label: (title, parents)
+        for label, title, parents in labels.select("label", "title", "parents")
+        .collect()
+        .iter_rows()
+    }
     assert found == {one: ("One", [two]), two: ("Two", []), "x/9": ("Other", [one])}
-    assert f"2 labels of the documents were found {said}, such as '{min(used.split())}'" in "\n".join(remarks)
+    assert (
+        f"2 labels of the documents were found {said}, such as '{min(used.split())}'"
+        in "\n".join(remarks)
+    )
 
 
 @pytest.mark.parametrize(
     ("labels", "used", "remark"),
     [
-        (["007", "b"], ["7", "b", "x", "y"], "would be found by leaving aside leading zeros, such as '7' ('007' in the vocabulary)"),
+        (
+            ["007", "b"],
+            ["7", "b", "x", "y"],
+            "would be found by leaving aside leading zeros, such as '7' ('007' in the vocabulary)",
+        ),
         (["A.B", "AB"], ["ab"], "fit several of the vocabulary, such as 'ab' ('A.B', 'AB')"),
     ],
 )
-def test_what_explains_few_labels_or_fits_several_is_told_and_not_believed(labels: list[str], used: list[str], remark: str) -> None:
-    found, remarks = align(tidy_labels(pl.DataFrame({"label": labels, "title": ["One", "Two"]})), used)
+def test_what_explains_few_labels_or_fits_several_is_told_and_not_believed(
+    labels: list[str], used: list[str], remark: str
+) -> None:
+    found, remarks = align(
+        tidy_labels(pl.DataFrame({"label": labels, "title": ["One", "Two"]})), used
+    )
     assert found.is_empty()
-    assert [said.removesuffix(": too few to rely on") for said in remarks] == [f"1 labels of the documents {remark}"]
+    assert [said.removesuffix(": too few to rely on") for said in remarks] == [
+        f"1 labels of the documents {remark}"
+    ]
 
 
 def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
-    train = pl.LazyFrame({"doc_id": ["1", "2", "3"], "text": ["a", "b", "c"], "labels": [["E11"], ["i109", "I10.8"], ["i108"]]})
-    text = HEADING + "e11,Diabetes,,,,,\nE11.9,Type 2,,,e11,,\nI10.9,Pressure,,,,yes,e11\nI10.8,Low,,,,,\nZ9,New,,,I10.9,,\n"
+    train = pl.LazyFrame(
+        {
+            "doc_id": ["1", "2", "3"],
+            "text": ["a", "b", "c"],
+            "labels": [["E11"], ["i109", "I10.8"], ["i108"]],
+        }
+    )
+    text = (
+        HEADING
+        + "e11,Diabetes,,,,,\nE11.9,Type 2,,,e11,,\nI10.9,Pressure,,,,yes,e11\nI10.8,Low,,,,,\nZ9,New,,,I10.9,,\n"
+    )
     table, remarks = apply_vocabulary(Dataset(splits={"train": train}), section(tmp_path, text))
     assert table.select("label", "title", "parents", "replaced_by").collect().rows() == [
         ("E11", "Diabetes", [], []),
@@ -143,13 +212,23 @@ def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
         ("I10.8", "Low", [], []),  # the documents write this one, too
         ("Z9", "New", ["i109"], []),
     ]
-    assert "3 labels of the documents were found by leaving aside dots and case, such as 'E11' ('e11' in the vocabulary)" in remarks
+    assert (
+        "3 labels of the documents were found by leaving aside dots and case, such as 'E11' ('e11' in the vocabulary)"
+        in remarks
+    )
 
 
 def test_no_zero_shot_label_is_a_label_of_train_in_another_spelling(tmp_path: Path) -> None:
-    given = section(tmp_path, HEADING + "E1.1,Diabetes,,,,,\nI1.0,Pressure,,,,,\nJ20,Bronchitis,,,,,\n")
+    given = section(
+        tmp_path, HEADING + "E1.1,Diabetes,,,,,\nI1.0,Pressure,,,,,\nJ20,Bronchitis,,,,,\n"
+    )
     labels, _ = apply_vocabulary(dataset(), given)
-    prepared = prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(zero_shot=True), tmp_path / "c", SilentReporter())
+    prepared = prepare(
+        Dataset(splits=dataset().splits, labels=labels),
+        DataSection(zero_shot=True),
+        tmp_path / "c",
+        SilentReporter(),
+    )
     assert list(prepared.labels.ids) == ["E11", "I10", "J20", "Z9"]
 
 
@@ -157,17 +236,28 @@ def test_a_new_edition_of_the_vocabulary_moves_no_label(tmp_path: Path) -> None:
     before, _ = apply_vocabulary(dataset(), section(tmp_path))
     lines = TABLE.splitlines()
     after, _ = apply_vocabulary(
-        dataset(), section(tmp_path, "\n".join([lines[0], "A00,New,,,,,", lines[2], lines[1].replace("Diabetes", "Type 2")]))
+        dataset(),
+        section(
+            tmp_path,
+            "\n".join([lines[0], "A00,New,,,,,", lines[2], lines[1].replace("Diabetes", "Type 2")]),
+        ),
     )
     for place, labels in (("a", before), ("b", after)):
-        prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(), tmp_path / place, SilentReporter())
+        prepare(
+            Dataset(splits=dataset().splits, labels=labels),
+            DataSection(),
+            tmp_path / place,
+            SilentReporter(),
+        )
     first, second = (open_corpus(tmp_path / place, dataset).labels for place in "ab")
     assert (first.ids, first.hash) == (second.ids, second.hash)
     assert second.titles[0] == "Type 2"
 
 
 def test_load_dataset_uses_it_and_counts_it_among_the_files(tmp_path: Path) -> None:
-    pl.DataFrame({"text": ["a"], "labels": [["E11"]], "split": ["train"]}).write_parquet(tmp_path / "x.parquet")
+    pl.DataFrame({"text": ["a"], "labels": [["E11"]], "split": ["train"]}).write_parquet(
+        tmp_path / "x.parquet"
+    )
     data = section(tmp_path).model_copy(update={"path": str(tmp_path / "x.parquet")})
     reporter = SilentReporter()
     loaded = load_dataset(make_context(components=installed(), reporter=reporter), data)
@@ -183,12 +273,17 @@ def read(tmp_path: Path, text: str, language: str | None = None) -> tuple[pl.Dat
 def test_bad_lines_of_annifs_tsv_are_counted(tmp_path: Path) -> None:
     table, remarks = read(tmp_path, "".join(f"<http://a/{i}>\tOil\n" for i in range(30)) + "lost\n")
     assert table.height == 30
-    assert any("1 lines are not a URI, tab, title, and are left out: 31" in remark for remark in remarks)
+    assert any(
+        "1 lines are not a URI, tab, title, and are left out: 31" in remark for remark in remarks
+    )
 
 
 @pytest.mark.parametrize("uri", ["<{}>", "{}", " <{}> ", "{} "])
 def test_annifs_tsv(uri: str, tmp_path: Path) -> None:
-    text = "".join(f"{uri.format(f'http://a/{i}')}\t{title}\n" for i, title in enumerate(("Oil\t12", "Gas", "", '"Coal" (solid')))
+    text = "".join(
+        f"{uri.format(f'http://a/{i}')}\t{title}\n"
+        for i, title in enumerate(("Oil\t12", "Gas", "", '"Coal" (solid'))
+    )
     table, remarks = read(tmp_path, text)
     assert table.select("label", "title", "notation").rows() == [
         ("http://a/0", "Oil", "12"),
@@ -196,7 +291,10 @@ def test_annifs_tsv(uri: str, tmp_path: Path) -> None:
         ("http://a/2", None, None),
         ("http://a/3", '"Coal" (solid', None),
     ]
-    assert [remark.partition(": ")[2] for remark in remarks] == ["Annif's TSV vocabulary of 4 labels", "1 labels have no title"]
+    assert [remark.partition(": ")[2] for remark in remarks] == [
+        "Annif's TSV vocabulary of 4 labels",
+        "1 labels have no title",
+    ]
 
 
 def test_annifs_csv_has_titles_in_languages(tmp_path: Path) -> None:
@@ -216,7 +314,9 @@ def test_lists_in_cells(tmp_path: Path) -> None:
 
 
 def test_tidying_keeps_the_schema() -> None:
-    assert tidy_labels(pl.DataFrame({"label": [" a "], "extra": [1]})).schema == pl.Schema(VOCABULARY_SCHEMA)
+    assert tidy_labels(pl.DataFrame({"label": [" a "], "extra": [1]})).schema == pl.Schema(
+        VOCABULARY_SCHEMA
+    )
 
 
 def test_only_a_pair_of_angle_brackets_is_taken_off() -> None:
@@ -225,7 +325,14 @@ def test_only_a_pair_of_angle_brackets_is_taken_off() -> None:
 
 
 CODES: dict[System, dict[str, str]] = {
-    "ICD-9-CM diagnoses": {"4019": "401.9", "401": "401", "E8859": "E885.9", "E885": "E885", "V3001": "V30.01", "486": "486"},
+    "ICD-9-CM diagnoses": {
+        "4019": "401.9",
+        "401": "401",
+        "E8859": "E885.9",
+        "E885": "E885",
+        "V3001": "V30.01",
+        "486": "486",
+    },
     "ICD-9-CM procedures": {"0066": "00.66", "66": "66", "9904": "99.04"},
     "ICD-10-CM": {"I10": "I10", "E119": "E11.9", "S52501A": "S52.501A"},
     "ICD-10-PCS": {"0DTJ4ZZ": "0DTJ4ZZ", "0DT": "0DT"},
@@ -241,8 +348,20 @@ ORDER = "\n".join(
     f"{number:05d} {code:<7} {flag} {short:<60} {long}"
     for number, code, flag, short, long in [
         (1, "A00", 0, "Cholera", "Cholera"),
-        (2, "A000", 1, "Cholera due to Vibrio cholerae 01, biovar cholerae", "Cholera due to Vibrio cholerae 01, biovar cholerae"),
-        (3, "S52501A", 1, "Unsp fracture of the lower end of right radius, init", "Unspecified fracture of the lower end of right radius"),
+        (
+            2,
+            "A000",
+            1,
+            "Cholera due to Vibrio cholerae 01, biovar cholerae",
+            "Cholera due to Vibrio cholerae 01, biovar cholerae",
+        ),
+        (
+            3,
+            "S52501A",
+            1,
+            "Unsp fracture of the lower end of right radius, init",
+            "Unspecified fracture of the lower end of right radius",
+        ),
     ]
 )
 
@@ -250,16 +369,36 @@ ORDER = "\n".join(
 def test_the_order_file_has_categories_and_short_titles() -> None:
     table, remarks = read_icd_titles(ORDER)  # type: ignore[misc]
     assert remarks == ["3 titles of ICD-10-CM (order file)"]
-    assert table.select("label", "parents").rows() == [("A00", []), ("A00.0", ["A00"]), ("S52.501A", [])]
-    assert table["alternatives"].to_list() == [[], [], ["Unsp fracture of the lower end of right radius, init"]]
+    assert table.select("label", "parents").rows() == [
+        ("A00", []),
+        ("A00.0", ["A00"]),
+        ("S52.501A", []),
+    ]
+    assert table["alternatives"].to_list() == [
+        [],
+        [],
+        ["Unsp fracture of the lower end of right radius, init"],
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "labels", "system"),
     [
-        ("A000    Cholera due to Vibrio\nA0100   Typhoid fever\n", ["A00.0", "A01.00"], "ICD-10-CM"),
-        ("0016070 Bypass Cerebral Ventricle\n0DTJ4ZZ Resection of Appendix\n", ["0016070", "0DTJ4ZZ"], "ICD-10-PCS"),
-        ("0010  Cholera d/t vib cholerae\nE8859 Fall NOS\nV3001 Single liveborn\n", ["001.0", "E885.9", "V30.01"], "ICD-9-CM diagnoses"),
+        (
+            "A000    Cholera due to Vibrio\nA0100   Typhoid fever\n",
+            ["A00.0", "A01.00"],
+            "ICD-10-CM",
+        ),
+        (
+            "0016070 Bypass Cerebral Ventricle\n0DTJ4ZZ Resection of Appendix\n",
+            ["0016070", "0DTJ4ZZ"],
+            "ICD-10-PCS",
+        ),
+        (
+            "0010  Cholera d/t vib cholerae\nE8859 Fall NOS\nV3001 Single liveborn\n",
+            ["001.0", "E885.9", "V30.01"],
+            "ICD-9-CM diagnoses",
+        ),
         ("0001 Therapeutic ultrasound\n0066 PTCA\n", ["00.01", "00.66"], "ICD-9-CM procedures"),
     ],
 )
@@ -274,22 +413,26 @@ def test_lines_that_fit_no_layout_are_counted() -> None:
     assert remarks[1] == "1 lines are not a code and a title, and are left out: 101"
 
 
-@pytest.mark.parametrize("text", ["", "label,title\nA,b\n", "A000\n", "some prose\nand more\n", "HELLO world\nTHE end\n"])
+@pytest.mark.parametrize(
+    "text", ["", "label,title\nA,b\n", "A000\n", "some prose\nand more\n", "HELLO world\nTHE end\n"]
+)
 def test_other_files_are_none(text: str) -> None:
     assert read_icd_titles(text) is None
     assert find_classification(["ABC-1"]) is None
 
 
 @pytest.mark.parametrize("rows", ["{0}\tT {0}", "{0}\tT {0}\t100"])
-def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(rows: str, tmp_path: Path) -> None:
+def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(
+    rows: str, tmp_path: Path
+) -> None:
     numbered = "\n".join(rows.format(number) for number in range(1000, 1060))
     assert read(tmp_path, "label\ttitle\tparents\n" + numbered)[0]["label"][0] == "1000"
-    assert (read_icd_titles(numbered) is None) == rows.endswith("100")  # a third column is no part of a title
+    assert (read_icd_titles(numbered) is None) == rows.endswith(
+        "100"
+    )  # a third column is no part of a title
 
 
-MIMIC3 = (
-    '"ROW_ID","ICD9_CODE","SHORT_TITLE","LONG_TITLE"\n4019,"01166","TB pneumonia","Tuberculous pneumonia"\n2,"4019","HT","Hypertension"\n'
-)
+MIMIC3 = '"ROW_ID","ICD9_CODE","SHORT_TITLE","LONG_TITLE"\n4019,"01166","TB pneumonia","Tuberculous pneumonia"\n2,"4019","HT","Hypertension"\n'
 MIMIC4 = "icd_code,icd_version,long_title\nE8500,9,Poisoning by heroin\nE8500,10,Amyloidosis\n0010,9,Cholera\nI10,10,Hypertension\n"
 ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID ICD-10 FY2024),NF EXCL\nA000,Short,Cholera,\n"
 
@@ -297,16 +440,39 @@ ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID 
 @pytest.mark.parametrize(
     ("text", "used", "rows"),
     [
-        (MIMIC3, ["401.9"], [("01166", "Tuberculous pneumonia", ["TB pneumonia"]), ("4019", "Hypertension", ["HT"])]),
-        (MIMIC4, ["E85.00", "I10"], [("E85.00", "Amyloidosis", []), ("I10", "Hypertension", []), ("001.0", "Cholera", [])]),
-        (MIMIC4, ["E850.0"], [("E850.0", "Poisoning by heroin", []), ("001.0", "Cholera", []), ("I10", "Hypertension", [])]),
+        (
+            MIMIC3,
+            ["401.9"],
+            [
+                ("01166", "Tuberculous pneumonia", ["TB pneumonia"]),
+                ("4019", "Hypertension", ["HT"]),
+            ],
+        ),
+        (
+            MIMIC4,
+            ["E85.00", "I10"],
+            [("E85.00", "Amyloidosis", []), ("I10", "Hypertension", []), ("001.0", "Cholera", [])],
+        ),
+        (
+            MIMIC4,
+            ["E850.0"],
+            [
+                ("E850.0", "Poisoning by heroin", []),
+                ("001.0", "Cholera", []),
+                ("I10", "Hypertension", []),
+            ],
+        ),
         (ORDERED, [], [("A000", "Cholera", ["Short"])]),
         ("Code,Description\nA00,Cholera\n", [], [("A00", "Cholera", [])]),
         ("code,short_title\nA00,Cholera\n", [], [("A00", "Cholera", [])]),
         ("id,label\n0,Law\n1,Art\n", ["0"], [("0", "Law", []), ("1", "Art", [])]),
         ("id,label\n0,Law\n1,Art\n", [], [("0", "Law", []), ("1", "Art", [])]),
         ("id,label\n0,Law\n1,Art\n", ["Law", "Art"], [("0", "Law", []), ("1", "Art", [])]),
-        ("id,code,title\n4019,7,Law\n7,4019,Art\n8,5,Oil\n", ["4019", "5"], [("7", "Law", []), ("4019", "Art", []), ("5", "Oil", [])]),
+        (
+            "id,code,title\n4019,7,Law\n7,4019,Art\n8,5,Oil\n",
+            ["4019", "5"],
+            [("7", "Law", []), ("4019", "Art", []), ("5", "Oil", [])],
+        ),
         ('{"0": "Law", "1": "Art"}', [], [("0", "Law", []), ("1", "Art", [])]),
         ('{"Law": 0, "Art": 1}', [], [("0", "Law", []), ("1", "Art", [])]),
         ('{"model": "bert", "id2label": {"0": "Law"}, "x": [1]}', [], [("0", "Law", [])]),
@@ -315,21 +481,67 @@ ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID 
             ["A00.0"],
             [("A00.-", "Cholera", []), ("A00.0", "Cholera El Tor", [])],
         ),
-        ("E11\tDiabetes\tDiabetes\nI10\tHypertension\tHT\n", ["I10"], [("E11", "Diabetes", []), ("I10", "Hypertension", [])]),
-        ("id,title,title_en\n1,Droit,Law\n2,Art brut,\n", [], [("1", "Law", []), ("2", "Art brut", [])]),
-        ("PPN;Bezeichnung;Stand\n41;Law of debts;2001\n42;Art;2002\n", ["42"], [("41", "Law of debts", []), ("42", "Art", [])]),
-        ("A00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
-        ("ICD10,Titel\nA00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
+        (
+            "E11\tDiabetes\tDiabetes\nI10\tHypertension\tHT\n",
+            ["I10"],
+            [("E11", "Diabetes", []), ("I10", "Hypertension", [])],
+        ),
+        (
+            "id,title,title_en\n1,Droit,Law\n2,Art brut,\n",
+            [],
+            [("1", "Law", []), ("2", "Art brut", [])],
+        ),
+        (
+            "PPN;Bezeichnung;Stand\n41;Law of debts;2001\n42;Art;2002\n",
+            ["42"],
+            [("41", "Law of debts", []), ("42", "Art", [])],
+        ),
+        (
+            "A00.0,Cholera\nI10,Hypertension\n",
+            ["I10"],
+            [("A00.0", "Cholera", []), ("I10", "Hypertension", [])],
+        ),
+        (
+            "ICD10,Titel\nA00.0,Cholera\nI10,Hypertension\n",
+            ["I10"],
+            [("A00.0", "Cholera", []), ("I10", "Hypertension", [])],
+        ),
         ("7;Law\n12;Art\n", ["12"], [("7", "Law", []), ("12", "Art", [])]),
-        ("004.6\tNetworks\n005\tPrograms\n", ["005"], [("004.6", "Networks", []), ("005", "Programs", [])]),
-        ("1001\tNetworks\n1002\tPrograms\n", ["1002"], [("1001", "Networks", []), ("1002", "Programs", [])]),
-        ("A00.0 Cholera due to it\nA00.1 Cholera\n", [], [("A00.0", "Cholera due to it", []), ("A00.1", "Cholera", [])]),
-        ('{"id": 5, "name": "Five"}\n{"id": 6, "name": "Six"}\n', [], [("5", "Five", []), ("6", "Six", [])]),
-        ('conceptUri,preferredLabel,altLabels\nhttp://e/1,engineer,"maker\ntech"\n', [], [("http://e/1", "engineer", ["maker", "tech"])]),
-        ("label,title\na,Aspirin\na,Acid\nb,Ibu\nb,Ibu\nc,\n", [], [("a", "Aspirin", ["Acid"]), ("b", "Ibu", []), ("c", None, [])]),
+        (
+            "004.6\tNetworks\n005\tPrograms\n",
+            ["005"],
+            [("004.6", "Networks", []), ("005", "Programs", [])],
+        ),
+        (
+            "1001\tNetworks\n1002\tPrograms\n",
+            ["1002"],
+            [("1001", "Networks", []), ("1002", "Programs", [])],
+        ),
+        (
+            "A00.0 Cholera due to it\nA00.1 Cholera\n",
+            [],
+            [("A00.0", "Cholera due to it", []), ("A00.1", "Cholera", [])],
+        ),
+        (
+            '{"id": 5, "name": "Five"}\n{"id": 6, "name": "Six"}\n',
+            [],
+            [("5", "Five", []), ("6", "Six", [])],
+        ),
+        (
+            'conceptUri,preferredLabel,altLabels\nhttp://e/1,engineer,"maker\ntech"\n',
+            [],
+            [("http://e/1", "engineer", ["maker", "tech"])],
+        ),
+        (
+            "label,title\na,Aspirin\na,Acid\nb,Ibu\nb,Ibu\nc,\n",
+            [],
+            [("a", "Aspirin", ["Acid"]), ("b", "Ibu", []), ("c", None, [])],
+        ),
     ],
 )
-def test_tables_that_people_have(text: str, used: list[str], rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_tables_that_people_have(
+    text: str, used: list[str], rows: list[tuple[object, ...]], tmp_path: Path
+) -> None:
     (tmp_path / "v.csv").write_text(text)
     table, _ = read_vocabulary(tmp_path / "v.csv", Purpose(used=pl.Series(used, dtype=pl.String)))
     assert sorted(table.select("label", "title", "alternatives").rows()) == sorted(rows)
@@ -340,7 +552,10 @@ def test_tables_that_people_have(text: str, used: list[str], rows: list[tuple[ob
     [
         (MIMIC4, "1 codes are also in another version of ICD: those of version 10 count"),
         (MIMIC3, "ids from the column ICD9_CODE, titles from the column LONG_TITLE"),
-        ("I10,Hypertension\nA00,Cholera\n", "a table of 2 labels without a header: ids in column 1, titles in column 2"),
+        (
+            "I10,Hypertension\nA00,Cholera\n",
+            "a table of 2 labels without a header: ids in column 1, titles in column 2",
+        ),
         (
             "label,title\na,Aspirin\na,Acid\n",
             "1 labels have several titles, such as 'a': the first ('Aspirin') counts, others ('Acid') are other names",
@@ -350,14 +565,21 @@ def test_tables_that_people_have(text: str, used: list[str], rows: list[tuple[ob
 )
 def test_what_is_taken_from_a_table_is_said(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(text)
-    assert said in "\n".join(read_vocabulary(tmp_path / "v.csv", Purpose(used=pl.Series(["I10", "E85.00"])))[1])
+    assert said in "\n".join(
+        read_vocabulary(tmp_path / "v.csv", Purpose(used=pl.Series(["I10", "E85.00"])))[1]
+    )
 
 
-def test_a_table_that_has_nothing_of_the_documents_names_one_of_their_labels(tmp_path: Path) -> None:
+def test_a_table_that_has_nothing_of_the_documents_names_one_of_their_labels(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "v.tsv").write_text("x1\tOne\nx2\tTwo\n")
     with pytest.raises(DataError) as caught:
         read_vocabulary(tmp_path / "v.tsv", Purpose(used=pl.Series(["a"])))
-    assert caught.value.todo == "rename the columns, or write the ids as the labels of the documents are, such as 'a'"
+    assert (
+        caught.value.todo
+        == "rename the columns, or write the ids as the labels of the documents are, such as 'a'"
+    )
 
 
 SECTION = DataSection(analyser="none")
@@ -367,15 +589,25 @@ def titled(labels: list[str], titles: dict[str, str | None], folder: Path) -> Si
     """What is said of a corpus with these labels and this table of titles."""
     rows = [f"document {i}" for i in range(len(labels))]
     train = pl.LazyFrame({"doc_id": rows, "text": rows, "labels": [[label] for label in labels]})
-    table = pl.LazyFrame({"label": list(titles), "title": list(titles.values())}, schema={"label": pl.String, "title": pl.String})
+    table = pl.LazyFrame(
+        {"label": list(titles), "title": list(titles.values())},
+        schema={"label": pl.String, "title": pl.String},
+    )
     reporter = SilentReporter()
     other = pl.LazyFrame({"doc_id": ["v"], "text": ["another document"], "labels": [labels[:1]]})
-    prepare(Dataset(splits={"train": train, "validation": other}, labels=table), SECTION, folder, reporter)
+    prepare(
+        Dataset(splits={"train": train, "validation": other}, labels=table),
+        SECTION,
+        folder,
+        reporter,
+    )
     return reporter
 
 
 def test_titles_that_match_no_label(tmp_path: Path) -> None:
-    reporter = titled(["004.1", "004.2"], {"9": "Other", "4.1": "Computing", "4.2": "Programs"}, tmp_path)
+    reporter = titled(
+        ["004.1", "004.2"], {"9": "Other", "4.1": "Computing", "4.2": "Programs"}, tmp_path
+    )
     assert reporter.warnings == [
         "no label of train has a title in the table of titles (corpus '004.1', table '4.1'): "
         "are labels written alike in both? (--titles names another table)"
@@ -384,12 +616,17 @@ def test_titles_that_match_no_label(tmp_path: Path) -> None:
 
 def test_titles_for_fewer_than_half_of_the_labels(tmp_path: Path) -> None:
     reporter = titled(["a", "b", "c"], {"a": "Alpha", "z": "Zeta", "b": None}, tmp_path)
-    assert "only 1 of the 3 labels of train have a title in the table of titles (corpus 'b', table 'z')" in reporter.warnings[0]
+    assert (
+        "only 1 of the 3 labels of train have a title in the table of titles (corpus 'b', table 'z')"
+        in reporter.warnings[0]
+    )
     assert "(corpus 'b'):" in titled(["a", "b", "c"], {"a": "Alpha"}, tmp_path).warnings[0]
 
 
 @pytest.mark.parametrize("titles", [{"a": "Alpha", "z": "Zeta"}, {"x": None}, {}])
-def test_enough_titles_or_none_at_all_are_fine(tmp_path: Path, titles: dict[str, str | None]) -> None:
+def test_enough_titles_or_none_at_all_are_fine(
+    tmp_path: Path, titles: dict[str, str | None]
+) -> None:
     reporter = titled(["a", "b"], titles, tmp_path)
     assert (reporter.warnings, reporter.notes) == ([], [])
 
@@ -397,14 +634,21 @@ def test_enough_titles_or_none_at_all_are_fine(tmp_path: Path, titles: dict[str,
 def test_of_several_titles_the_first_counts(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
     prepare(dataset, SECTION, tmp_path, reporter)
-    assert reporter.notes == ["1 labels have several titles in the table of titles, such as 'A9': the first counts"]
+    assert reporter.notes == [
+        "1 labels have several titles in the table of titles, such as 'A9': the first counts"
+    ]
 
 
 def test_titles_that_are_objects_are_refused(tmp_path: Path) -> None:
     train = pl.LazyFrame({"doc_id": ["1"], "text": ["a"], "labels": [["x"]]})
     table = pl.LazyFrame({"label": ["x"], "title": [{"en": 1}]})
     with pytest.raises(DataError, match="the column 'title' of the table of titles holds Struct"):
-        prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, tmp_path, SilentReporter())
+        prepare(
+            Dataset(splits={"train": train, "validation": train.clear()}, labels=table),
+            SECTION,
+            tmp_path,
+            SilentReporter(),
+        )
 
 
 TURTLE = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
@@ -435,10 +679,15 @@ def test_every_syntax_is_known_by_content_and_says_the_same(syntax: str) -> None
     ("text", "language", "rows"),
     [
         (TURTLE, "de", [("\u00d6l", ["Erd\u00f6l"]), ("Energie", [])]),
-        *((REGIONS, language, [("Oil", ["Petroleum"]), ("Energie", [])]) for language in (None, "en", "en-GB", "en-gb")),
+        *(
+            (REGIONS, language, [("Oil", ["Petroleum"]), ("Energie", [])])
+            for language in (None, "en", "en-GB", "en-gb")
+        ),
     ],
 )
-def test_another_language_and_titles_with_a_region_alone(text: str, language: str | None, rows: list[tuple[object, ...]]) -> None:
+def test_another_language_and_titles_with_a_region_alone(
+    text: str, language: str | None, rows: list[tuple[object, ...]]
+) -> None:
     table, remarks = read_skos(text, "turtle", Purpose(language), PATH)
     assert table.select("title", "alternatives").rows() == rows
     assert language == "de" or "1 concepts have no title" in remarks[1]
@@ -448,7 +697,10 @@ def test_another_language_and_titles_with_a_region_alone(text: str, language: st
 def test_notes_and_names_that_are_nodes_are_left_out(node: str) -> None:
     more = f"<http://x/1> skos:definition {node} ; skos:altLabel {node} . <http://x/2> skos:prefLabel {node} ."
     table, _ = read_skos(TURTLE + more, "turtle", Purpose(), PATH)
-    assert table.select("title", "description", "alternatives").rows() == [("Oil", "What burns.", ["Petroleum"]), ("Energie", None, [])]
+    assert table.select("title", "description", "alternatives").rows() == [
+        ("Oil", "What burns.", ["Petroleum"]),
+        ("Energie", None, []),
+    ]
 
 
 CONCEPT = '"@id": "http://x/1", "http://www.w3.org/2004/02/skos/core#prefLabel": "Oil"'
@@ -494,21 +746,30 @@ def address() -> Iterator[tuple[str, list[str]]]:
 )
 def test_no_context_is_asked_for(address: tuple[str, list[str]], document: str) -> None:
     place, asked = address
-    text = (document % CONCEPT).replace("\\u0068ADDRESS", "\\u0068" + place[1:]).replace("ADDRESS", place)
+    text = (
+        (document % CONCEPT)
+        .replace("\\u0068ADDRESS", "\\u0068" + place[1:])
+        .replace("ADDRESS", place)
+    )
     with pytest.raises(DataError, match="nothing is fetched"):
         read_skos(text, "json-ld", Purpose(), PATH)
     assert asked == []
 
 
 def test_a_context_within_the_file_is_read() -> None:
-    context = (
-        '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": "http://x/of", "@context": {"b": "http://x/b"}}}'
+    context = '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": "http://x/of", "@context": {"b": "http://x/b"}}}'
+    table, _ = read_skos(
+        f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}',
+        "json-ld",
+        Purpose(),
+        PATH,
     )
-    table, _ = read_skos(f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}', "json-ld", Purpose(), PATH)
     assert table.select("label", "title").rows() == [("http://x/1", "Oil")]
 
 
-@pytest.mark.parametrize("text", ["", "label,title\n", '{"text": "a"}', "<html><body/></html>", "a\tb\n"])
+@pytest.mark.parametrize(
+    "text", ["", "label,title\n", '{"text": "a"}', "<html><body/></html>", "a\tb\n"]
+)
 def test_what_is_no_rdf(text: str) -> None:
     assert find_rdf_syntax(text) is None
 

@@ -23,7 +23,13 @@ from plant_cli.data import word_analysis as module
 from plant_cli.data import words as words_module
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.files import hash_json
-from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
+from plant_cli.data.languages import (
+    FUNCTION_WORDS,
+    SCRIPTS,
+    find_language,
+    name_language,
+    share_languages,
+)
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
 from plant_cli.data.words import find_borders, number_words, spell, words
 from plant_cli.network.reading import match_words
@@ -35,7 +41,13 @@ def plain(text: str) -> list[str]:
 
 
 def test_words_and_their_places() -> None:
-    assert words("The cat's well-fed.") == [("the", 0, 3), ("cat", 4, 7), ("s", 8, 9), ("well", 10, 14), ("fed", 15, 18)]
+    assert words("The cat's well-fed.") == [
+        ("the", 0, 3),
+        ("cat", 4, 7),
+        ("s", 8, 9),
+        ("well", 10, 14),
+        ("fed", 15, 18),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +95,13 @@ def test_every_word_is_its_slice_of_the_text(text: str) -> None:
     assert letters <= {i for _, start, end in found for i in range(start, end)}
 
 
-@pytest.mark.parametrize(("split", "seconds"), [(words, 5), (WordAnalyser(AnalyserRecord(methods={"de": "lemmas"})).spell, 2)])
-def test_a_quarter_of_a_million_words_takes_seconds(split: Callable[[str], list[Any]], seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("split", "seconds"),
+    [(words, 5), (WordAnalyser(AnalyserRecord(methods={"de": "lemmas"})).spell, 2)],
+)
+def test_a_quarter_of_a_million_words_takes_seconds(
+    split: Callable[[str], list[Any]], seconds: float
+) -> None:
     text = "Der schnelle braune Fuchs überspringt den faulen Hund; " * 31_250
     split(text[:200])
     start = time.process_time()
@@ -123,7 +140,9 @@ def test_letters_with_digits_and_signs(text: str, expected: str) -> None:
     assert sorted(spell(text, "mixed")) == sorted(expected.split())
 
 
-@given(st.text() | st.text(alphabet="aÄ中1２ .,-:/+#\u0301\u00a0") | st.text(alphabet="ab12 .,-:/+#\n"))
+@given(
+    st.text() | st.text(alphabet="aÄ中1２ .,-:/+#\u0301\u00a0") | st.text(alphabet="ab12 .,-:/+#\n")
+)
 def test_every_word_of_letters_is_a_mixed_word_too(text: str) -> None:
     found = words(text, "mixed")
     assert spell(text, "mixed") == [word for word, _, _ in found]
@@ -131,7 +150,9 @@ def test_every_word_of_letters_is_a_mixed_word_too(text: str) -> None:
     assert Counter(spell(text)) <= Counter(word for word, _, _ in found)
     starts = [start for _, start, _ in found]
     assert starts == sorted(starts)
-    assert all(start < end <= len(text) and not re.search(r"\s", word) for word, start, end in found)
+    assert all(
+        start < end <= len(text) and not re.search(r"\s", word) for word, start, end in found
+    )
 
 
 def test_names_are_kept_whole() -> None:
@@ -150,7 +171,24 @@ def test_letters_alone_are_reduced() -> None:
     reduced = module._Reduced("plain", SimpleNamespace(reduce=reduce))
     forms = spell("Stages 3, stages 2.5; stages BRCA1 H1N1s C++ 12", "mixed")
     assert [reduced[form] for form in forms] == (
-        ["stage3", "stage", "3", "stage2.5", "stage2", "stage", "stage", "brca1", "brca", "h1n1s", "h", "n", "s", "c++", "c", "12"]
+        [
+            "stage3",
+            "stage",
+            "3",
+            "stage2.5",
+            "stage2",
+            "stage",
+            "stage",
+            "brca1",
+            "brca",
+            "h1n1s",
+            "h",
+            "n",
+            "s",
+            "c++",
+            "c",
+            "12",
+        ]
     )
     assert asked == ["stages", "stages", "stages", "stages", "brca", "brca", "h", "n", "s", "c"]
 
@@ -159,8 +197,15 @@ def test_the_rule_is_part_of_the_hash_only_where_it_is_not_letters() -> None:
     old = AnalyserRecord.model_validate({"asked": "none", "methods": {"fi": "lemmas"}})
     assert old.words == "letters"
     assert old.hash == hash_json({"methods": {"fi": "lemmas"}, "packages": {}})
-    assert len({old.model_copy(update={"words": rule}).hash for rule in ("letters", "mixed", "names")}) == 3
-    assert WordAnalyser(AnalyserRecord(words="mixed")).find_borders("type 2").tolist() == [[0, 6], [0, 4], [5, 6]]
+    assert (
+        len({old.model_copy(update={"words": rule}).hash for rule in ("letters", "mixed", "names")})
+        == 3
+    )
+    assert WordAnalyser(AnalyserRecord(words="mixed")).find_borders("type 2").tolist() == [
+        [0, 6],
+        [0, 4],
+        [5, 6],
+    ]
 
 
 PHRASES = {"none": "as they stand", "lemmas": "as lemmas", "stems": "as stems"}
@@ -220,7 +265,9 @@ def choose(asked: Any, *texts: str) -> tuple[AnalyserRecord, SilentReporter]:
 def test_the_language_decides(code: str, auto: str, asked: str) -> None:
     record, told = choose("auto", SENTENCES[code])
     assert record.methods == {code: auto}
-    assert [note.split(" (")[0] for note in told.notes] == [f"words are counted {PHRASES[auto]} in {name_language(code)}"]
+    assert [note.split(" (")[0] for note in told.notes] == [
+        f"words are counted {PHRASES[auto]} in {name_language(code)}"
+    ]
     assert not told.warnings
     record, told = choose("lemmas", SENTENCES[code])
     assert record.methods == {code: asked}
@@ -230,7 +277,9 @@ def test_the_language_decides(code: str, auto: str, asked: str) -> None:
 
 def test_stems_where_there_are_no_lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
     knows = module._knows
-    monkeypatch.setattr(module, "_knows", lambda spec, language: spec.name == "stems" and knows(spec, language))
+    monkeypatch.setattr(
+        module, "_knows", lambda spec, language: spec.name == "stems" and knows(spec, language)
+    )
     record, _ = choose("auto", SENTENCES["fi"])
     assert record.methods == {"fi": "stems"}
     assert WordAnalyser(record).spell("sairauksien sairaudesta") == ["sairauks", "sairaud"]
@@ -243,7 +292,9 @@ def test_an_analyser_that_nobody_registered() -> None:
 
 
 @pytest.mark.parametrize("asked", ["auto", "none"])
-def test_without_any_analyser_words_stay_as_they_are(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_analyser_words_stay_as_they_are(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "installed", Registry)
     record, _ = choose(asked, FINNISH)
     assert record.methods == ({"fi": "none"} if asked == "auto" else {})
@@ -252,14 +303,26 @@ def test_without_any_analyser_words_stay_as_they_are(asked: str, monkeypatch: py
 
 def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's analyser in one file: registered, nothing installed; its one language need not be recognised."""
-    path = Path(__file__).parents[2] / "docs" / "examples" / "plant-example" / "plant_example" / "analyser.py"
+    path = (
+        Path(__file__).parents[2]
+        / "docs"
+        / "examples"
+        / "plant-example"
+        / "plant_example"
+        / "analyser.py"
+    )
     latin = ModuleType("plant_latin")
     exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(latin))
     registry = Registry()
     registry.register(latin, name="latin")
     monkeypatch.setattr(module, "installed", lambda: registry)
     record, told = choose("latin-stems", "Gallia est omnis divisa in partes tres")
-    assert (record.asked, record.methods, record.shares, record.packages) == ("latin-stems", {"la": "latin-stems"}, {"la": 1.0}, {})
+    assert (record.asked, record.methods, record.shares, record.packages) == (
+        "latin-stems",
+        {"la": "latin-stems"},
+        {"la": 1.0},
+        {},
+    )
     assert told.notes[0].startswith("words are counted as Latin stems in la (100%)")
     assert not told.warnings
     found = WordAnalyser(record)
@@ -268,10 +331,16 @@ def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.hash != PLAIN.hash
 
 
-def test_the_distribution_of_an_analyser_is_recorded_if_it_names_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = AnalyserSpec(name="plain-words", summary="Words.", languages=("la",), load=lambda options, language: None)  # type: ignore[arg-type,return-value]
+def test_the_distribution_of_an_analyser_is_recorded_if_it_names_no_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = AnalyserSpec(
+        name="plain-words", summary="Words.", languages=("la",), load=lambda options, language: None
+    )  # type: ignore[arg-type,return-value]
     owner = PluginRecord(name="latin", distribution="pytest", version=version("pytest"))
-    known = SimpleNamespace(specs=lambda kind: [spec], find=lambda kind, name: spec, owner=lambda kind, name: owner)
+    known = SimpleNamespace(
+        specs=lambda kind: [spec], find=lambda kind, name: spec, owner=lambda kind, name: owner
+    )
     monkeypatch.setattr(module, "installed", lambda: known)
     assert choose("plain-words", "Gallia")[0].packages == {"pytest": version("pytest")}
 
@@ -283,12 +352,18 @@ def test_texts_in_no_recognised_language_stay_as_they_are(asked: str) -> None:
     assert found.spell("Häuser houses") == ["häuser", "houses"]
     assert found.hash == PLAIN.hash
     assert told.warnings == (
-        [f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"]
+        [
+            f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"
+        ]
         if asked in ("lemmas", "stems")
         else []
     )
     assert told.notes == (
-        ["words are counted as they stand: the language of the documents is not recognised (--analyser)"] if asked == "auto" else []
+        [
+            "words are counted as they stand: the language of the documents is not recognised (--analyser)"
+        ]
+        if asked == "auto"
+        else []
     )
 
 
@@ -300,9 +375,15 @@ def test_forms_of_a_word_are_one_word() -> None:
     assert german.spell("xyzqs 12") == ["xyzqs"]
 
 
-@pytest.mark.parametrize("text", [FINNISH, GERMAN, SENTENCES["ru"], SENTENCES["el"], "Ha\u0308user, ΣΊΣΥΦΟΣ", "中文 Haus"])
+@pytest.mark.parametrize(
+    "text",
+    [FINNISH, GERMAN, SENTENCES["ru"], SENTENCES["el"], "Ha\u0308user, ΣΊΣΥΦΟΣ", "中文 Haus"],
+)
 def test_places_are_those_of_the_forms(text: str) -> None:
-    for record in (AnalyserRecord(methods={"de": "lemmas"}), AnalyserRecord(methods={"fi": "stems"})):
+    for record in (
+        AnalyserRecord(methods={"de": "lemmas"}),
+        AnalyserRecord(methods={"fi": "stems"}),
+    ):
         found = WordAnalyser(record)
         assert find_borders(text).tolist() == [place for _, *place in words(text)]
         assert len(found.spell(text)) == len(words(text))
@@ -312,7 +393,9 @@ def test_the_language_of_each_text_decides_where_there_are_several() -> None:
     record, told = choose("auto", *[GERMAN] * 3, ENGLISH, ENGLISH, "…")
     assert record.methods == {"de": "lemmas", "en": "none"}
     [note] = told.notes
-    assert note.startswith("words are counted as lemmas in German (50%), as they stand in English (33%): ")
+    assert note.startswith(
+        "words are counted as lemmas in German (50%), as they stand in English (33%): "
+    )
     found = WordAnalyser(record)
     assert found.spell(ENGLISH) == spell(ENGLISH)
     assert "sein" in found.spell(GERMAN)
@@ -321,8 +404,16 @@ def test_the_language_of_each_text_decides_where_there_are_several() -> None:
     assert found.spell(SENTENCES["th"]) == spell(SENTENCES["th"])
 
 
-@pytest.mark.parametrize("texts", [[*[FINNISH] * 30, GERMAN], [FINNISH[start : start + 20] for start in range(0, len(FINNISH), 20)] * 20])
-def test_a_stray_language_counts_for_nothing_and_short_texts_are_recognised_together(texts: list[str]) -> None:
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [*[FINNISH] * 30, GERMAN],
+        [FINNISH[start : start + 20] for start in range(0, len(FINNISH), 20)] * 20,
+    ],
+)
+def test_a_stray_language_counts_for_nothing_and_short_texts_are_recognised_together(
+    texts: list[str],
+) -> None:
     assert choose("auto", *texts)[0].methods == {"fi": "lemmas"}
 
 
@@ -340,7 +431,12 @@ def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
     tokens = TokenBatch(ids=[np.arange(4)], spans=[spans], dropped=[0])
     [matched] = match_words([text], number_words([found.spell(text)]), tokens, ["haus"], found)
     assert matched.vocabulary.tolist() == [0, -1]
-    assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
+    assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {
+        (0, 0),
+        (1, 0),
+        (2, 1),
+        (3, 0),
+    }
 
 
 def test_so_many_chunks_of_text_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,9 +486,13 @@ def test_what_is_not_recognised_is_none(text: str) -> None:
     assert find_language(text) is None
 
 
-def test_the_language_is_that_of_most_words_not_of_most_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_language_is_that_of_most_words_not_of_most_different_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     german, english = "eins zwei drei vier elf", "one two three four"
-    table = {word: [code] for code, words in (("de", german), ("en", english)) for word in words.split()}
+    table = {
+        word: [code] for code, words in (("de", german), ("en", english)) for word in words.split()
+    }
     monkeypatch.setattr("plant_cli.data.languages._languages_by_word", lambda: table)
     assert find_language(f"{german} {english} {english} {english}") == "en"
 
@@ -400,7 +500,9 @@ def test_the_language_is_that_of_most_words_not_of_most_different_ones(monkeypat
 def test_shares_of_a_mixed_corpus() -> None:
     texts = [SENTENCES["es"]] * 6 + [SENTENCES["en"]] * 3 + ["-"]
     assert share_languages(texts) == {"es": 0.6, "en": 0.3, None: 0.1}
-    assert share_languages(texts * 1000) == pytest.approx({"es": 0.6, "en": 0.3, None: 0.1}, abs=0.06)
+    assert share_languages(texts * 1000) == pytest.approx(
+        {"es": 0.6, "en": 0.3, None: 0.1}, abs=0.06
+    )
     assert share_languages([]) == {}
 
 

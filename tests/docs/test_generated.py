@@ -41,15 +41,24 @@ def test_page_is_current(generator: ModuleType, page: Path) -> None:
 
 
 def test_every_block_is_used_and_every_block_used_is_known(generator: ModuleType) -> None:
-    used = [found["name"] for page in DOCS.glob("*.md") for found in generator.BLOCK.finditer(page.read_text("utf-8"))]
+    used = [
+        found["name"]
+        for page in DOCS.glob("*.md")
+        for found in generator.BLOCK.finditer(page.read_text("utf-8"))
+    ]
     assert sorted(used) == sorted(generator.BLOCKS)
 
 
 def test_a_stale_block_is_found_and_written_anew(
-    generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    generator: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = tmp_path / "errors.md"
-    page.write_text("before\n<!-- generated: errors -->\nstale line\n<!-- end -->\nafter\n", "utf-8")
+    page.write_text(
+        "before\n<!-- generated: errors -->\nstale line\n<!-- end -->\nafter\n", "utf-8"
+    )
     monkeypatch.setattr(generator, "DOCS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
     assert generator.main() == 1
@@ -65,7 +74,9 @@ def test_a_stale_block_is_found_and_written_anew(
     assert generator.main() == 0
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "results").glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((DOCS / "results").glob("*.json")), ids=lambda path: path.stem
+)
 def test_results_have_one_shape(path: Path) -> None:
     result = json.loads(path.read_text("utf-8"))
     assert list(result) == ["title", "date", "convention", "seeds", "columns", "rows", "note"]
@@ -74,11 +85,29 @@ def test_results_have_one_shape(path: Path) -> None:
 
 
 def test_columns_of_figures_are_aligned_right(generator: ModuleType, tmp_path: Path) -> None:
-    result = {"title": "Speed", "date": "2026-01-02", "convention": "Seconds.", "seeds": 3, "columns": ["part", "time"], "note": "Quiet."}
-    (tmp_path / "speed.json").write_text(json.dumps({**result, "rows": [["reading", "+1.5 [1.2, 1.9] ▲"], ["the rest", "–"]]}), "utf-8")
+    result = {
+        "title": "Speed",
+        "date": "2026-01-02",
+        "convention": "Seconds.",
+        "seeds": 3,
+        "columns": ["part", "time"],
+        "note": "Quiet.",
+    }
+    (tmp_path / "speed.json").write_text(
+        json.dumps({**result, "rows": [["reading", "+1.5 [1.2, 1.9] ▲"], ["the rest", "–"]]}),
+        "utf-8",
+    )
     head, _, *lines = generator.result_table(tmp_path / "speed.json")
     assert head == "**Speed** (3 seeds, 2026-01-02). Seconds."
-    assert lines == ["| part | time |", "|---|--:|", "| reading | +1.5 [1.2, 1.9] ▲ |", "| the rest | – |", "", "Quiet.", ""]
+    assert lines == [
+        "| part | time |",
+        "|---|--:|",
+        "| reading | +1.5 [1.2, 1.9] ▲ |",
+        "| the rest | – |",
+        "",
+        "Quiet.",
+        "",
+    ]
 
 
 def test_every_error_is_documented() -> None:
@@ -93,18 +122,53 @@ def test_every_class_of_the_contract_is_explained(generator: ModuleType) -> None
     explained = {value for values in generator.CONTRACT.values() for value in values}
     shown = {api.Spec, *(kind.spec for kind in generator.TABLE)} | explained
     assert sorted(value.__name__ for value in shown if f"`{value.__name__}`: " not in page) == []
-    assert [line for line in page.splitlines() if line.startswith("* `") and line.endswith(": ")] == []
-    options = {"Choice", "DataSection", "MachineSection", "ModelSection", "NoOptions", "Options"}  # by cli.md, and in the text
+    assert [
+        line for line in page.splitlines() if line.startswith("* `") and line.endswith(": ")
+    ] == []
+    options = {
+        "Choice",
+        "DataSection",
+        "MachineSection",
+        "ModelSection",
+        "NoOptions",
+        "Options",
+    }  # by cli.md, and in the text
     by_pydoc = {
-        *("AllScores", "Analyser", "BackboneStart", "Components", "DatasetCard", "Evidence", "Excluded", "GroupedReading"),
-        *("Hierarchy", "Passage", "Pieces", "PluginRecord", "Request", "Runner", "SilentReporter", "StepResult", "Task", "WeightedMetric"),
+        *(
+            "AllScores",
+            "Analyser",
+            "BackboneStart",
+            "Components",
+            "DatasetCard",
+            "Evidence",
+            "Excluded",
+            "GroupedReading",
+        ),
+        *(
+            "Hierarchy",
+            "Passage",
+            "Pieces",
+            "PluginRecord",
+            "Request",
+            "Runner",
+            "SilentReporter",
+            "StepResult",
+            "Task",
+            "WeightedMetric",
+        ),
     }
-    classes = {name for name, value in vars(api).items() if inspect.isclass(value) and not issubclass(value, PlantError)}
+    classes = {
+        name
+        for name, value in vars(api).items()
+        if inspect.isclass(value) and not issubclass(value, PlantError)
+    }
     assert classes - {value.__name__ for value in shown} == options | by_pydoc
 
 
 @pytest.mark.parametrize("kind", TABLE, ids=lambda kind: kind.name)
-def test_the_example_of_each_kind_passes_the_checks(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_each_kind_passes_the_checks(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = DOCS / "examples" / "plant-example"
     monkeypatch.syspath_prepend(str(path))
     text = (path / "plant_example" / f"{kind.name}.py").read_text("utf-8")
@@ -114,24 +178,35 @@ def test_the_example_of_each_kind_passes_the_checks(kind: Kind, monkeypatch: pyt
     cases = find_cases("example", registry)
     assert len(cases) > 6
     for case in cases:
-        if case.check.__name__ != "needs_no_terminal":  # another process, which does not see the folder
+        if (
+            case.check.__name__ != "needs_no_terminal"
+        ):  # another process, which does not see the folder
             with contextlib.suppress(pytest.skip.Exception):
                 case.check(case.spec)
 
 
-def test_every_option_of_a_component_is_found_by_the_first_list_that_has_it(generator: ModuleType) -> None:
+def test_every_option_of_a_component_is_found_by_the_first_list_that_has_it(
+    generator: ModuleType,
+) -> None:
     """A component's own list, then those of the sections that it links to, in this order."""
     page = (DOCS / "components.md").read_text("utf-8")
-    sections = {generator.slug(text.splitlines()[0]): text for text in re.split(r"^##+ ", page, flags=re.MULTILINE)}
+    sections = {
+        generator.slug(text.splitlines()[0]): text
+        for text in re.split(r"^##+ ", page, flags=re.MULTILINE)
+    }
     kinds = [kind for kind in generator.TABLE if kind.spec is not api.StageSpec]
-    for name, spec in [(kind.name, spec) for kind in kinds for spec in generator.shipped(kind.spec)]:
+    for name, spec in [
+        (kind.name, spec) for kind in kinds for spec in generator.shipped(kind.spec)
+    ]:
         if generator.is_plain(spec):
             assert f"`{spec.name}`" in sections["datasets"]
             continue
         own = sections[generator.slug(f"{name} {spec.name}")]
         chain = [own, *(sections[anchor] for anchor in re.findall(r"\]\(#([\w-]+)\)", own))]
         shown: dict[str, str] = {}
-        for line in (line for text in chain for line in text.splitlines() if line.startswith("* `")):
+        for line in (
+            line for text in chain for line in text.splitlines() if line.startswith("* `")
+        ):
             shown.setdefault(line.split("`")[1], line)
         expected = generator.option_entries(generator.option_rows(spec.options))
         assert sorted(shown.values()) == sorted(line for line in expected if line), spec.name
@@ -142,7 +217,12 @@ def test_options_that_backbones_share_stand_once() -> None:
 
 
 def test_a_cell_cannot_break_its_table(generator: ModuleType) -> None:
-    assert list(generator.table(("a", "b"), [("x|y", "two\nlines")])) == ["| a | b |", "|---|---|", "| x\\|y | two lines |", ""]
+    assert list(generator.table(("a", "b"), [("x|y", "two\nlines")])) == [
+        "| a | b |",
+        "|---|---|",
+        "| x\\|y | two lines |",
+        "",
+    ]
 
 
 def test_meanings_come_from_the_arguments_of_a_docstring(generator: ModuleType) -> None:
@@ -153,7 +233,9 @@ def test_meanings_come_from_the_arguments_of_a_docstring(generator: ModuleType) 
             on two lines.
         second, third: both.
     """
-    assert {key: " ".join(text.split()) for key, text in generator.argument_meanings(docstring).items()} == {
+    assert {
+        key: " ".join(text.split()) for key, text in generator.argument_meanings(docstring).items()
+    } == {
         "first": "what it is, on two lines.",
         "second, third": "both.",
     }

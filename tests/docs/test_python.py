@@ -51,10 +51,16 @@ def test_the_run_s_own_recipe_finds_nothing_to_do(played: dict[str, Any]) -> Non
 
 
 def test_a_run_is_read(played: dict[str, Any]) -> None:
-    assert played["relevance"].matrix.shape == (len(played["index"]), len(played["relevance"].words))
+    assert played["relevance"].matrix.shape == (
+        len(played["index"]),
+        len(played["relevance"].words),
+    )
     table = played["read_label_words"](Path("python-run/mig"), played["first"])
     row = played["relevance"].matrix[[0]]
-    best = {played["relevance"].words[column]: value for column, value in zip(row.indices, row.data, strict=True)}
+    best = {
+        played["relevance"].words[column]: value
+        for column, value in zip(row.indices, row.data, strict=True)
+    }
     assert best == dict(zip(table["word"], table["relevance"], strict=True))
     assert played["history"].height >= 1
     assert played["predictions"].schema["scores"] == pl.List(pl.Float64)

@@ -37,14 +37,29 @@ def make_split(name, rows, ids=("a", "b", "c", "d"), outside=("x", "y")):
         return csr_array(np.array(dense, dtype=np.int64).reshape(len(rows), len(columns)))
 
     texts = ["text"] * len(rows)
-    return Split(name=name, doc_ids=list(rows), texts=texts, gold=matrix(ids), unseen=matrix(outside), unseen_labels=outside)
+    return Split(
+        name=name,
+        doc_ids=list(rows),
+        texts=texts,
+        gold=matrix(ids),
+        unseen=matrix(outside),
+        unseen_labels=outside,
+    )
 
 
 @dataclass(frozen=True)
 class TinyCorpus:
     """Five test documents; the last but one has only a label unseen in train, the last has none."""
 
-    rows: dict = field(default_factory=lambda: {"1": {"a", "c"}, "2": {"b"}, "3": {"c", "x"}, "4": {"y"}, "5": set()})
+    rows: dict = field(
+        default_factory=lambda: {
+            "1": {"a", "c"},
+            "2": {"b"},
+            "3": {"c", "x"},
+            "4": {"y"},
+            "5": set(),
+        }
+    )
     labels: Labels = Labels()
     data_hash: str = "data"
 
@@ -53,7 +68,9 @@ class TinyCorpus:
         return {"train": 10, "test": len(self.rows)}
 
     def split(self, name):
-        return make_split(name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)})
+        return make_split(
+            name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)}
+        )
 
     def gold_labels(self, name):
         return self.split(name)
@@ -67,7 +84,9 @@ class PlayedRun:
 
     def add_system(self, tag, predictions, threshold=0.5):
         """Predictions {doc_id: {label: score}} of a system of this run: its folders of `predict` and `finetune`."""
-        predict, finetune = (self.path / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune"))
+        predict, finetune = (
+            self.path / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune")
+        )
         predict.mkdir(parents=True)
         write_predictions(predict / "predictions.parquet", predictions)
         write_thresholds(finetune, threshold, "micro-F1", Labels().hash)
@@ -87,8 +106,20 @@ def write_predictions(path, predictions):
     return path
 
 
-GOOD = {"1": {"a": 0.9, "c": 0.8, "d": 0.1}, "2": {"b": 0.7}, "3": {"c": 0.9, "b": 0.2}, "4": {"d": 0.3}, "5": {"a": 0.6}}
-BAD = {"1": {"d": 0.9, "a": 0.8}, "2": {"a": 0.7}, "3": {"d": 0.9, "c": 0.2}, "4": {"d": 0.3}, "5": {}}
+GOOD = {
+    "1": {"a": 0.9, "c": 0.8, "d": 0.1},
+    "2": {"b": 0.7},
+    "3": {"c": 0.9, "b": 0.2},
+    "4": {"d": 0.3},
+    "5": {"a": 0.6},
+}
+BAD = {
+    "1": {"d": 0.9, "a": 0.8},
+    "2": {"a": 0.7},
+    "3": {"d": 0.9, "c": 0.2},
+    "4": {"d": 0.3},
+    "5": {},
+}
 
 
 @pytest.fixture
@@ -109,19 +140,25 @@ def run(tmp_path):
 @pytest.fixture
 def save(tmp_path):
     """Write predictions {doc_id: {label: score}} to a file."""
-    return lambda predictions, name="predictions.parquet": write_predictions(tmp_path / name, predictions)
+    return lambda predictions, name="predictions.parquet": write_predictions(
+        tmp_path / name, predictions
+    )
 
 
 @pytest.fixture
 def align(save, gold):
     """Predictions {doc_id: {label: score}} aligned to gold."""
-    return lambda predictions, gold=gold, reporter=None: read_predictions(save(predictions), gold, reporter)
+    return lambda predictions, gold=gold, reporter=None: read_predictions(
+        save(predictions), gold, reporter
+    )
 
 
 @pytest.fixture
 def lay(align, gold):
     """The same as metrics read them."""
-    return lambda given, threshold=0.5, convention="plant": build_input(align(given), gold, threshold, CONVENTIONS[convention])
+    return lambda given, threshold=0.5, convention="plant": build_input(
+        align(given), gold, threshold, CONVENTIONS[convention]
+    )
 
 
 @pytest.fixture

@@ -38,10 +38,17 @@ def test_each_replicate_equals_the_metric_of_the_drawn_documents(make_random, fa
     weights = draw_weights(15, 6, np.random.default_rng(1)).astype(int)
     for replicate in range(6):
         rows = np.repeat(np.arange(15), weights[replicate])
-        again = replace(data, top=data.top[rows], scores=data.scores[rows], gold=csr_array(data.gold.toarray()[rows]))
+        again = replace(
+            data,
+            top=data.top[rows],
+            scores=data.scores[rows],
+            gold=csr_array(data.gold.toarray()[rows]),
+        )
         expected = {m.name: compute_value(m) for m in everything(again, families)}
         for metric, values in zip(metrics, drawn, strict=True):
-            assert values[replicate] == pytest.approx(expected[metric.name], nan_ok=True), metric.name
+            assert values[replicate] == pytest.approx(expected[metric.name], nan_ok=True), (
+                metric.name
+            )
 
 
 def test_weights_count_draws():
@@ -56,7 +63,9 @@ def test_blocks_change_nothing(make_random, families, monkeypatch):
     whole = resample(metrics, 9, np.random.default_rng(3))
     monkeypatch.setattr(bootstrap, "BOOTSTRAP_BYTES", 1)
     told = []
-    assert np.allclose(resample(metrics, 9, np.random.default_rng(3), told.append), whole, equal_nan=True)
+    assert np.allclose(
+        resample(metrics, 9, np.random.default_rng(3), told.append), whole, equal_nan=True
+    )
     assert sum(told) == 9
 
 
@@ -68,16 +77,40 @@ NEARLY = np.array([1 - 2e-16, 1.0, 1 + 2e-16])
     ("value", "drawn", "level", "options", "bounds"),
     [
         (3.0, TENTHS, 0.9, {}, (0.5, 9.5)),
-        (7.0, TENTHS, 0.9, {"error": 0.1}, (2.5, 11.5)),  # an average over labels is moved back by its bias
+        (
+            7.0,
+            TENTHS,
+            0.9,
+            {"error": 0.1},
+            (2.5, 11.5),
+        ),  # an average over labels is moved back by its bias
         (7.0, TENTHS, 0.9, {"error": 0.1, "within": (3.0, 10.0)}, (3.0, 10.0)),
-        (0.5, np.array([0.5, np.nan, 0.5]), 0.95, {}, (0.5, 0.5)),  # resamples that define nothing are left out
+        (
+            0.5,
+            np.array([0.5, np.nan, 0.5]),
+            0.95,
+            {},
+            (0.5, 0.5),
+        ),  # resamples that define nothing are left out
         (np.nan, np.array([np.nan]), 0.95, {}, (np.nan, np.nan)),
         # ten documents of one mind are no certainty: Wilson's interval of 10 out of 10 and of 0 out of 10
         (1.0, np.full(50, 1.0), 0.95, SHARE, (0.722467, 1.0)),
         (0.0, np.full(50, 0.0), 0.95, SHARE, (0.0, 0.277533)),
-        (0.5, np.full(50, 0.5), 0.95, SHARE, (0.5, 0.5)),  # equal resamples within the scale are what they are
+        (
+            0.5,
+            np.full(50, 0.5),
+            0.95,
+            SHARE,
+            (0.5, 0.5),
+        ),  # equal resamples within the scale are what they are
         (1 - 2e-16, NEARLY, 0.95, SHARE, (0.722467, 1.0)),
-        (1.0, TENTHS / 10, 0.9, SHARE, (0.05, 0.95)),  # where resamples differ the number of documents says nothing
+        (
+            1.0,
+            TENTHS / 10,
+            0.9,
+            SHARE,
+            (0.05, 0.95),
+        ),  # where resamples differ the number of documents says nothing
     ],
 )
 def test_intervals_by_hand(value, drawn, level, options, bounds):
@@ -131,7 +164,9 @@ def test_the_jackknife_is_the_usual_standard_error_of_a_mean():
 
 def test_a_metric_of_pairs_is_left_out_alike():
     values = np.random.default_rng(0).random(30)
-    weighted = WeightedMetric(name="macro-AUC", documents=30, compute=lambda w: w @ values / w.sum(axis=1), labels=3)
+    weighted = WeightedMetric(
+        name="macro-AUC", documents=30, compute=lambda w: w @ values / w.sum(axis=1), labels=3
+    )
     ours, same = leave_out([weighted, mean_of_documents("P@1", values)])
     assert ours == pytest.approx(same)
     assert leave_out([]).size == 0
@@ -141,7 +176,9 @@ def test_labels_of_one_document_widen_an_interval():
     """Recall of 40 labels with a document each, half of them found: their share has the binomial's standard error, not the resamples'."""
     found = np.arange(40) % 2 == 0
     hits = csr_array((found.astype(float), (np.arange(40), np.arange(40))), shape=(40, 40))
-    metric = MetricValue(name="macro-recall", contributions=hits, combine=lambda sums: (sums > 0).mean(axis=1))
+    metric = MetricValue(
+        name="macro-recall", contributions=hits, combine=lambda sums: (sums > 0).mean(axis=1)
+    )
     [drawn] = resample([metric], 4000, np.random.default_rng(0))
     error = jackknife(leave_out([metric])[0])
     assert error == pytest.approx(np.sqrt(0.25 / 40), rel=0.02)
@@ -180,14 +217,20 @@ def test_randomisation_agrees_with_all_sign_patterns(seed):
 def test_swapped_outputs_recompute_macro_f1(make_random, families):
     """Against swapping rows of the counters by hand, with the same swaps."""
     data = make_random(0, documents=8)
-    turned = replace(data, top=data.top[:, ::-1])  # the same labels with other scores: others are assigned
-    one, two = ({m.name: m for m in compute_families(families, d)}["macro-F1"] for d in (data, turned))
+    turned = replace(
+        data, top=data.top[:, ::-1]
+    )  # the same labels with other scores: others are assigned
+    one, two = (
+        {m.name: m for m in compute_families(families, d)}["macro-F1"] for d in (data, turned)
+    )
     observed = abs(compute_value(one) - compute_value(two))
     a, b = one.contributions.toarray(), two.contributions.toarray()
     reached = 0
     for swap in np.random.default_rng(7).integers(0, 2, size=(200, 8)).astype(bool):
         x, y = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
-        difference = one.combine(x.sum(axis=0, keepdims=True)) - one.combine(y.sum(axis=0, keepdims=True))
+        difference = one.combine(x.sum(axis=0, keepdims=True)) - one.combine(
+            y.sum(axis=0, keepdims=True)
+        )
         reached += abs(difference[0]) >= observed - 1e-12
     [p] = randomise([(one, two)], 200, np.random.default_rng(7))
     assert p == pytest.approx((1 + reached) / 201)
@@ -196,7 +239,9 @@ def test_swapped_outputs_recompute_macro_f1(make_random, families):
 def test_equal_systems_have_p_one_and_clear_ones_the_smallest():
     same = mean_of_documents("x", np.linspace(0, 1, 30))
     worse = mean_of_documents("x", np.linspace(0, 1, 30) - 0.5)
-    assert randomise([(same, same), (same, worse)], 999, np.random.default_rng(0)) == pytest.approx([1.0, 0.001])
+    assert randomise([(same, same), (same, worse)], 999, np.random.default_rng(0)) == pytest.approx(
+        [1.0, 0.001]
+    )
 
 
 def test_signed_ranks_equal_scipy_without_ties():
@@ -211,7 +256,10 @@ def test_signed_ranks_equal_scipy_without_ties():
 
 
 def test_signed_ranks_with_ties_equal_enumeration_and_zeros_are_left_out():
-    a, b = np.array([0.3, 0.3, 0.1, 0.2, 0.5, np.nan, 0.4, 0.9]), np.array([0.1, 0.1, 0.3, 0.2, 0.1, 0.5, 0.2, 0.1])
+    a, b = (
+        np.array([0.3, 0.3, 0.1, 0.2, 0.5, np.nan, 0.4, 0.9]),
+        np.array([0.1, 0.1, 0.3, 0.2, 0.1, 0.5, 0.2, 0.1]),
+    )
     ranks = compare_ranks(a, b)
     assert ranks.documents == 6
     d = np.array([0.2, 0.2, -0.2, 0.4, 0.2, 0.8])
@@ -228,7 +276,10 @@ def test_signed_ranks_of_fifths_are_those_of_whole_numbers(size):
     """0.6 − 0.4 and 0.4 − 0.2 are ties, whether all patterns are counted or not."""
     rng = np.random.default_rng(size)
     a, b = rng.integers(0, 6, size), rng.integers(0, 6, size)
-    expected, found = compare_ranks(a.astype(np.float64), b.astype(np.float64)), compare_ranks(a / 5, b / 5)
+    expected, found = (
+        compare_ranks(a.astype(np.float64), b.astype(np.float64)),
+        compare_ranks(a / 5, b / 5),
+    )
     assert found == expected
     if not found.exact:
         assert found.p == pytest.approx(stats.wilcoxon(a - b, method="approx").pvalue)
@@ -242,7 +293,9 @@ def test_which_system_stands_first_does_not_matter():
 
 
 def test_holm_by_hand():
-    assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx(
+        [0.03, 0.06, 0.06, 0.02]
+    )
     assert adjust_holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
 
 
@@ -255,7 +308,9 @@ def test_documents_that_differ_by_rounding_alone_do_not_differ():
 def test_swapping_by_weights_is_exact_where_all_swaps_are_known():
     """Three documents on which A is better by 1 each: 2 of 8 swaps reach the observed difference."""
     values = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-    joined = WeightedMetric(name="m", documents=6, compute=lambda weights: weights @ values / weights.sum(axis=1))
+    joined = WeightedMetric(
+        name="m", documents=6, compute=lambda weights: weights @ values / weights.sum(axis=1)
+    )
     p = randomise_joined(joined, 1.0, 10**6, np.random.default_rng(0))
     assert p == pytest.approx(2 / 8, abs=0.04)
     assert randomise_joined(joined, 0.0, 9, np.random.default_rng(0)) == 1.0

@@ -6,9 +6,23 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import DataError, MetricInput, MetricSpec, NoOptions, PluginError, UsageError, WeightedMetric
+from plant_cli.api import (
+    DataError,
+    MetricInput,
+    MetricSpec,
+    NoOptions,
+    PluginError,
+    UsageError,
+    WeightedMetric,
+)
 from plant_cli.evaluation import counters as metrics
-from plant_cli.evaluation.counters import ScoreTable, choose, compute_families, compute_value, find_missing
+from plant_cli.evaluation.counters import (
+    ScoreTable,
+    choose,
+    compute_families,
+    compute_value,
+    find_missing,
+)
 
 GOLD = csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]))
 
@@ -25,21 +39,39 @@ def make_input(**changes):
 
 
 def test_hits_are_gold_labels_and_never_padding():
-    assert metrics.find_hits(make_input().top, GOLD).tolist() == [[True, False], [False, False], [False, True]]
+    assert metrics.find_hits(make_input().top, GOLD).tolist() == [
+        [True, False],
+        [False, False],
+        [False, True],
+    ]
     assert not metrics.find_hits(np.array([[0, -1]]), csr_array((1, 3), dtype=np.int64)).any()
     # −1 in row 1 must not be taken for the last label of row 0
-    assert not metrics.find_hits(np.array([[0], [-1]]), csr_array(np.array([[0, 0, 1], [0, 0, 0]]))).any()
+    assert not metrics.find_hits(
+        np.array([[0], [-1]]), csr_array(np.array([[0, 0, 1], [0, 0, 0]]))
+    ).any()
 
 
 def test_gold_predicted_and_counted_labels():
-    assert metrics.count_gold(make_input()).tolist() == [2, 0, 1]  # with those that no training document has
-    assert metrics.find_predicted(make_input()).tolist() == [[True, True], [True, False], [True, True]]  # −1 with a score is outside gold
+    assert metrics.count_gold(make_input()).tolist() == [
+        2,
+        0,
+        1,
+    ]  # with those that no training document has
+    assert metrics.find_predicted(make_input()).tolist() == [
+        [True, True],
+        [True, False],
+        [True, True],
+    ]  # −1 with a score is outside gold
     assert metrics.labels_counted(make_input()).tolist() == [True, True, False]
     assert metrics.labels_counted(make_input(settings={"label_set": "all"})).all()
 
 
 def test_assigned_are_the_scores_at_or_above_the_threshold():
-    assert metrics.find_assigned(make_input(threshold=0.6)).tolist() == [[True, False], [True, False], [True, True]]
+    assert metrics.find_assigned(make_input(threshold=0.6)).tolist() == [
+        [True, False],
+        [True, False],
+        [True, True],
+    ]
     assert metrics.find_assigned(make_input(threshold=np.array([0.9, 0.65, 0.3]))).tolist() == [
         [True, False],
         [False, False],
@@ -89,12 +121,20 @@ def test_options_of_a_family_hold_beside_the_wanted_cut_offs(make_random, famili
     assert values[0] != values[1]
 
 
-@pytest.mark.parametrize(("given", "said"), [("P@5", "two metrics are named 'P@5'"), ("", "a metric has no name")])
+@pytest.mark.parametrize(
+    ("given", "said"), [("P@5", "two metrics are named 'P@5'"), ("", "a metric has no name")]
+)
 def test_two_metrics_cannot_have_one_name(given, said, make_random, families):
     """One would stand in the place of the other, also where a gate asks for it."""
 
     def flatter(data, options):
-        return [WeightedMetric(name=given, documents=len(data.top), compute=lambda weights: weights.sum(axis=1) * 0 + 1)]
+        return [
+            WeightedMetric(
+                name=given,
+                documents=len(data.top),
+                compute=lambda weights: weights.sum(axis=1) * 0 + 1,
+            )
+        ]
 
     odd = MetricSpec(name="zzz", summary="Flatters.", compute=flatter)
     with pytest.raises(PluginError, match=said) as caught:
@@ -108,7 +148,9 @@ def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, families):
     assert len(names) == len(set(names))
 
 
-def test_values_are_chosen_in_the_order_asked_for_and_a_misspelt_one_gets_a_near_name(make_random, families):
+def test_values_are_chosen_in_the_order_asked_for_and_a_misspelt_one_gets_a_near_name(
+    make_random, families
+):
     values = compute_families(families, make_random(0))
     assert [m.name for m in choose(values, ["MAP", "P@1", "MAP"], {})] == ["MAP", "P@1"]
     with pytest.raises(UsageError) as caught:
@@ -129,9 +171,17 @@ def test_what_needs_every_score_says_why_it_is_missing_and_what_to_do(make_rando
 def test_a_strangers_metric_may_ask_for_every_score_too(make_random):
     def highest(data, options):
         found = data.all_scores.read(slice(None), slice(None)).max(axis=1)
-        return [WeightedMetric(name="highest", documents=len(found), compute=lambda weights: weights @ found / weights.sum(axis=1))]
+        return [
+            WeightedMetric(
+                name="highest",
+                documents=len(found),
+                compute=lambda weights: weights @ found / weights.sum(axis=1),
+            )
+        ]
 
-    spec = MetricSpec(name="odd", summary="needs all", compute=highest, needs_all_scores=("highest",))
+    spec = MetricSpec(
+        name="odd", summary="needs all", compute=highest, needs_all_scores=("highest",)
+    )
     data = make_random(0)
     assert compute_families([(spec, spec.options())], data) == []
     assert list(find_missing([(spec, spec.options())], data, "keep them")) == ["highest"]
@@ -146,7 +196,9 @@ def test_a_family_that_fails_is_named(make_random):
         raise ZeroDivisionError("oops")
 
     with pytest.raises(PluginError, match="'odd' failed: ZeroDivisionError: oops") as caught:
-        compute_families([(MetricSpec(name="odd", summary="fails", compute=fail), NoOptions())], make_random(0))
+        compute_families(
+            [(MetricSpec(name="odd", summary="fails", compute=fail), NoOptions())], make_random(0)
+        )
     assert caught.value.exit_code == 5
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -156,4 +208,7 @@ def test_an_error_in_four_parts_passes_through(make_random):
         raise DataError("no", where="here", expected="yes", todo="go")
 
     with pytest.raises(DataError):
-        compute_families([(MetricSpec(name="odd", summary="refuses", compute=refuse), NoOptions())], make_random(0))
+        compute_families(
+            [(MetricSpec(name="odd", summary="refuses", compute=refuse), NoOptions())],
+            make_random(0),
+        )

@@ -30,7 +30,9 @@ class RenumberedCorpus(TinyCorpus):
         return make_split(name, self.rows, ids=self.labels.ids, outside=("y", "x"))
 
 
-def test_the_hash_knows_gold_and_neither_the_order_of_documents_nor_how_labels_are_numbered(corpus, gold):
+def test_the_hash_knows_gold_and_neither_the_order_of_documents_nor_how_labels_are_numbered(
+    corpus, gold
+):
     renumbered = read_gold(RenumberedCorpus(labels=Labels(ids=("d", "c", "b", "a"))), "test")
     assert renumbered.labels == ["d", "c", "b", "a", "y", "x"]
     assert renumbered.hash == gold.hash
@@ -38,7 +40,9 @@ def test_the_hash_knows_gold_and_neither_the_order_of_documents_nor_how_labels_a
     assert read_gold(turned, "test").hash == gold.hash
     other = replace(corpus, rows={**corpus.rows, "2": {"b", "d"}})
     assert read_gold(other, "test").hash != gold.hash
-    renamed = replace(corpus, rows={("6" if d == "5" else d): labels for d, labels in corpus.rows.items()})
+    renamed = replace(
+        corpus, rows={("6" if d == "5" else d): labels for d, labels in corpus.rows.items()}
+    )
     assert read_gold(renamed, "test").hash != gold.hash
 
 
@@ -46,7 +50,10 @@ def test_pairs_to_leave_out_have_the_columns_of_gold(gold):
     @dataclass(frozen=True)
     class Excluding(TinyCorpus):
         def gold_labels(self, name):
-            return replace(self.split(name), excluded=Excluded(rows=np.array([1, 3, 3]), labels=["b", "x", "nowhere"]))
+            return replace(
+                self.split(name),
+                excluded=Excluded(rows=np.array([1, 3, 3]), labels=["b", "x", "nowhere"]),
+            )
 
     assert read_gold(Excluding(), "test").excluded.tolist() == [[1, 1], [3, 4]]
     assert gold.excluded.tolist() == []
@@ -64,20 +71,38 @@ def table(tmp_path):
 
 
 def above(hierarchy, labels):
-    return {label: {hierarchy.nodes[i] for i in np.flatnonzero(row)} for label, row in zip(labels, hierarchy.above.toarray(), strict=True)}
+    return {
+        label: {hierarchy.nodes[i] for i in np.flatnonzero(row)}
+        for label, row in zip(labels, hierarchy.above.toarray(), strict=True)
+    }
 
 
 def test_everything_above_a_label_and_its_depth(table):
     path = table([("E11.9", "E11"), ("E11", "E"), ("E10", "E"), ("E11.9", "diabetes")])
     found = read_hierarchy(path, ["E11.9", "E10", "J20"])
-    assert above(found, ["E11.9", "E10", "J20"]) == {"E11.9": {"E11.9", "E11", "E", "diabetes"}, "E10": {"E10", "E"}, "J20": {"J20"}}
+    assert above(found, ["E11.9", "E10", "J20"]) == {
+        "E11.9": {"E11.9", "E11", "E", "diabetes"},
+        "E10": {"E10", "E"},
+        "J20": {"J20"},
+    }
     depths = dict(zip(found.nodes, found.depths.tolist(), strict=True))
-    assert depths == {"E": 1, "diabetes": 1, "J20": 1, "E10": 2, "E11": 2, "E11.9": 2}  # the shortest way counts
+    assert depths == {
+        "E": 1,
+        "diabetes": 1,
+        "J20": 1,
+        "E10": 2,
+        "E11": 2,
+        "E11.9": 2,
+    }  # the shortest way counts
 
 
 def test_parents_in_lists(table):
-    as_list = read_hierarchy(table([("a", ["p", "q"]), ("p", [])], "x.parquet", ("label", "parents")), ["a"])
-    as_text = read_hierarchy(table([("a", " p q "), ("p", "")], columns=("label", "parents")), ["a"])
+    as_list = read_hierarchy(
+        table([("a", ["p", "q"]), ("p", [])], "x.parquet", ("label", "parents")), ["a"]
+    )
+    as_text = read_hierarchy(
+        table([("a", " p q "), ("p", "")], columns=("label", "parents")), ["a"]
+    )
     assert above(as_list, ["a"]) == above(as_text, ["a"]) == {"a": {"a", "p", "q"}}
 
 
@@ -87,13 +112,22 @@ def test_a_long_chain_needs_no_deep_recursion(table):
 
 
 def known(parents, **further):
-    return LabelTable(ids=["a", "b"], titles=[None] * 2, train_counts=[1, 1], parents=parents, further_parents=further)
+    return LabelTable(
+        ids=["a", "b"],
+        titles=[None] * 2,
+        train_counts=[1, 1],
+        parents=parents,
+        further_parents=further,
+    )
 
 
 def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
     heard = SilentReporter()
     found = find_hierarchy(None, known([["p"], []]), ["a", "b", "unseen"], heard)
-    assert (found.nodes, found.above.toarray().tolist()) == (["a", "b", "p", "unseen"], [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    assert (found.nodes, found.above.toarray().tolist()) == (
+        ["a", "b", "p", "unseen"],
+        [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]],
+    )
     given = find_hierarchy(str(table([("b", "q")])), known([["p"], []]), ["a", "b"], heard)
     assert "q" in given.nodes
     assert "p" not in given.nodes
@@ -103,9 +137,17 @@ def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
 
 def test_the_vocabulary_is_climbed_beyond_the_label_index_and_from_unseen_labels():
     labels = ["a", "b", "unseen"]
-    found = find_hierarchy(None, known([["p"], []], p=["top"], unseen=["top"]), labels, SilentReporter())
+    found = find_hierarchy(
+        None, known([["p"], []], p=["top"], unseen=["top"]), labels, SilentReporter()
+    )
     assert above(found, labels) == {"a": {"a", "p", "top"}, "b": {"b"}, "unseen": {"unseen", "top"}}
-    assert dict(zip(found.nodes, found.depths.tolist(), strict=True)) == {"a": 3, "b": 1, "p": 2, "top": 1, "unseen": 2}
+    assert dict(zip(found.nodes, found.depths.tolist(), strict=True)) == {
+        "a": 3,
+        "b": 1,
+        "p": 2,
+        "top": 1,
+        "unseen": 2,
+    }
     alone = find_hierarchy(None, known([[], []], unseen=["top"]), labels, SilentReporter())
     assert above(alone, labels)["unseen"] == {"unseen", "top"}
 

@@ -7,7 +7,9 @@ from plant_cli.evaluation.label_changes import find_label_changes
 
 @pytest.fixture
 def compare(gold, lay):
-    return lambda a, b, **options: find_label_changes(*(lay(given, convention="xmlrepo") for given in (a, b)), gold, **options)
+    return lambda a, b, **options: find_label_changes(
+        *(lay(given, convention="xmlrepo") for given in (a, b)), gold, **options
+    )
 
 
 def test_documents_by_harm(compare, good, bad):
@@ -24,7 +26,12 @@ def test_documents_by_harm(compare, good, bad):
 
 def test_harm_adds_up_alike_over_documents_and_labels(compare, good, bad):
     found = compare(good, bad)
-    assert found.documents["harm"].sum() == found.labels["harm"].sum() == found.errors[1] - found.errors[0] == 5
+    assert (
+        found.documents["harm"].sum()
+        == found.labels["harm"].sum()
+        == found.errors[1] - found.errors[0]
+        == 5
+    )
     rows = found.labels.rows_by_key("label", named=True, unique=True)
     assert next(iter(rows)) == "c"
     assert (rows["c"]["lost"], rows["c"]["F1_a"], rows["c"]["F1_b"]) == (2, 1.0, 0.0)
@@ -45,7 +52,12 @@ def test_a_system_against_itself(compare, good):
 def test_the_first_k_labels_and_labels_that_the_corpus_does_not_know(compare, good):
     other = good | {"2": {"zzz": 0.9, "b": 0.7}}
     [row] = compare(good, other, k=1).documents.iter_rows(named=True)
-    assert (row["doc_id"], row["lost"], row["wrong"], row["harm"]) == ("2", ["b"], [], 2)  # b is missed, the unknown label is wrong
+    assert (row["doc_id"], row["lost"], row["wrong"], row["harm"]) == (
+        "2",
+        ["b"],
+        [],
+        2,
+    )  # b is missed, the unknown label is wrong
     [row] = compare(good, other).documents.iter_rows(named=True)
     assert (row["harm"], row["lost"]) == (1, [])
     assert compare(good, other).errors == (3, 4)

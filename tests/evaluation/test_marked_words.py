@@ -8,7 +8,9 @@ import pytest
 from plant_cli.evaluation.marked_words import _agree, _average, _cut, _spread
 
 TEXT = "Ça va: type 2, fever"
-BORDERS = np.array([[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]])  # ça, va, type2, type, 2, fever
+BORDERS = np.array(
+    [[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]]
+)  # ça, va, type2, type, 2, fever
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,9 @@ BORDERS = np.array([[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]])  # ç
         ([0], "   va: type 2, fever", "Ça                  "),
     ],
 )
-def test_a_text_without_words_and_the_words_alone(words: list[int], without: str, alone: str) -> None:
+def test_a_text_without_words_and_the_words_alone(
+    words: list[int], without: str, alone: str
+) -> None:
     assert _cut(TEXT, BORDERS, np.isin(np.arange(6), words)) == (without, alone)
 
 
@@ -33,7 +37,9 @@ def test_a_text_without_words_and_the_words_alone(words: list[int], without: str
         ([0], [[5, 6]], [0.0, 0.0, 0.0]),  # between words
     ],
 )
-def test_agreement_with_spans(words: list[int], spans: list[list[int]], expected: list[float]) -> None:
+def test_agreement_with_spans(
+    words: list[int], spans: list[list[int]], expected: list[float]
+) -> None:
     assert _agree(BORDERS, np.isin(np.arange(6), words), np.array(spans)) == pytest.approx(expected)
 
 
@@ -43,13 +49,22 @@ def test_weights_are_at_the_places_of_their_words() -> None:
 
 
 def test_no_spans_no_agreement() -> None:
-    assert np.isnan(_agree(BORDERS, np.ones(6, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))).all()
+    assert np.isnan(
+        _agree(BORDERS, np.ones(6, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))
+    ).all()
 
 
 def test_means_are_over_pairs_and_intervals_over_documents() -> None:
     rows = np.array([[4, np.nan, np.nan, 1.0, 0.0, 0.5]] * 3 + [[7, 2.0, -1.0, 0.0, 0.0, 0.5]])
     found = _average(rows, seed=0)
-    assert (found.without.value, found.without.low, found.without.high) == (2.0, 2.0, 2.0)  # of one document
+    assert (found.without.value, found.without.low, found.without.high) == (
+        2.0,
+        2.0,
+        2.0,
+    )  # of one document
     assert found.precision.value == 0.75
-    assert (found.precision.low, found.precision.high) == (0.0, 1.0)  # a draw may have one of the two alone
+    assert (found.precision.low, found.precision.high) == (
+        0.0,
+        1.0,
+    )  # a draw may have one of the two alone
     assert (found.recall.low, found.recall.high, found.f1.low) == (0.0, 0.0, 0.5)

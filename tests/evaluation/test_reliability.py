@@ -20,7 +20,13 @@ def test_by_hand(gold: Any, align: Any, good: Any) -> None:
     found = measure_reliability(align(good), gold, **NOTHING)
     assert found["ECE"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.1 + 0.1 + 0.2 + 0.3 + 0.6) / 8)
     assert [one["pairs"] for one in found["bins"]] == [0, 1, 1, 1, 0, 0, 1, 1, 1, 2]
-    assert found["bins"][9] == {"pairs": 2, "probability": pytest.approx(0.9), "right": 1.0, "low": None, "high": None}
+    assert found["bins"][9] == {
+        "pairs": 2,
+        "probability": pytest.approx(0.9),
+        "right": 1.0,
+        "low": None,
+        "high": None,
+    }
     assert (found["pairs"], found["low"]) == (8, None)
     [errors, convention] = describe_calibration({"all together": found})
     assert errors == "expected calibration error in points: all together 24 over 8 pairs"
@@ -41,7 +47,9 @@ def test_the_interval_of_an_error_is_moved_back_by_what_resampling_adds(align: A
     """Half of what is given one half comes true; an average resample is off by 0.03, and some by 0.08."""
     rows = {str(i): {"a"} if i % 2 else set() for i in range(200)}
     gold = read_gold(TinyCorpus(rows=rows), "test")
-    found = measure_reliability(align({i: {"a": 0.5} for i in rows}, gold), gold, replicates=500, level=0.95, seed=0)
+    found = measure_reliability(
+        align({i: {"a": 0.5} for i in rows}, gold), gold, replicates=500, level=0.95, seed=0
+    )
     assert found["ECE"] == 0
     assert found["high"] < 0.06
 
@@ -50,7 +58,13 @@ def test_intervals_of_bins_resample_whole_documents(align: Any) -> None:
     """All four pairs of a document are right or wrong together; as independent ones, 20 of 40 would be 0.35 to 0.65."""
     rows = {str(i): set("abcd") if i % 2 else set() for i in range(10)}
     gold = read_gold(TinyCorpus(rows=rows), "test")
-    found = measure_reliability(align({i: dict.fromkeys("abcd", 0.55) for i in rows}, gold), gold, replicates=500, level=0.95, seed=0)
+    found = measure_reliability(
+        align({i: dict.fromkeys("abcd", 0.55) for i in rows}, gold),
+        gold,
+        replicates=500,
+        level=0.95,
+        seed=0,
+    )
     assert found["bins"][5]["low"] < 0.3 < 0.7 < found["bins"][5]["high"]
 
 

@@ -10,7 +10,13 @@ from pydantic import ValidationError
 from plant_cli.api import ArtefactError, GateFailed
 from plant_cli.commands.command_options import EvalOptions, SignificanceOptions
 from plant_cli.evaluation.conventions import CONVENTION_HELP, CONVENTIONS, ConventionName
-from plant_cli.evaluation.results import Bound, ScoringOptions, check_gates, parse_gates, read_metrics
+from plant_cli.evaluation.results import (
+    Bound,
+    ScoringOptions,
+    check_gates,
+    parse_gates,
+    read_metrics,
+)
 
 VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2, "R@10[>500]": 0.7, "p[R@10[>500]]": 0.04}
 
@@ -52,7 +58,11 @@ CONTENT = {
     "level": 0.95,
     "metrics": {"P@1": {"value": 0.5, "low": None, "high": None}},
     "bins": {"1-5": {"labels": 3, "R@10": {"value": 0.25, "low": 0.1, "high": 0.4}}},
-    "calibration": {"ECE": 0.1, "bins": [{"pairs": 3, "probability": 0.2, "right": 0.1}], "added": 1},
+    "calibration": {
+        "ECE": 0.1,
+        "bins": [{"pairs": 3, "probability": 0.2, "right": 0.1}],
+        "added": 1,
+    },
     "later": "unknown keys are passed over",
 }
 
@@ -60,12 +70,23 @@ CONTENT = {
 def test_metrics_of_bins_have_their_range_in_the_name(tmp_path):
     (tmp_path / "metrics.json").write_text(json.dumps(CONTENT))
     found = read_metrics(tmp_path)
-    assert found.all_metrics() == {"P@1": Bound(value=0.5), "R@10[1-5]": Bound(value=0.25, low=0.1, high=0.4)}
+    assert found.all_metrics() == {
+        "P@1": Bound(value=0.5),
+        "R@10[1-5]": Bound(value=0.25, low=0.1, high=0.4),
+    }
     assert found.bins["1-5"]["labels"] == 3
     assert found.calibration.ECE == 0.1
 
 
-@pytest.mark.parametrize("change", [{"metrics": None}, {"documents": "many"}, {"split": "dev"}, {"bins": {"1-5": {"R@10": "high"}}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": None},
+        {"documents": "many"},
+        {"split": "dev"},
+        {"bins": {"1-5": {"R@10": "high"}}},
+    ],
+)
 def test_what_no_evaluation_writes_is_refused(tmp_path, change):
     (tmp_path / "metrics.json").write_text(json.dumps(CONTENT | change))
     with pytest.raises(ArtefactError, match="is damaged") as raised:
@@ -81,7 +102,9 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["metric_options", "convention", "level", "split"])
 def test_both_stages_take_what_is_declared_once(name):
     base = ScoringOptions.model_fields[name]
-    assert [model.model_fields[name].description for model in (EvalOptions, SignificanceOptions)] == [base.description] * 2
+    assert [
+        model.model_fields[name].description for model in (EvalOptions, SignificanceOptions)
+    ] == [base.description] * 2
 
 
 def test_too_few_resamples_are_refused():
@@ -93,7 +116,9 @@ def test_too_few_resamples_are_refused():
 
 def test_the_enumeration_holds_every_convention():
     assert list(CONVENTIONS) == list(get_args(ConventionName))
-    assert all(name == convention.name and convention.summary for name, convention in CONVENTIONS.items())
+    assert all(
+        name == convention.name and convention.summary for name, convention in CONVENTIONS.items()
+    )
 
 
 def test_every_convention_says_all_that_it_assumes():
@@ -106,7 +131,11 @@ def test_every_convention_says_all_that_it_assumes():
         "PSP is divided by the best attainable, propensities are counted on train",
         "ties in score go by label index",
     )
-    assert all("ideals of nDCG and PSP know of all labels" in c.assumptions for name, c in CONVENTIONS.items() if name != "plant")
+    assert all(
+        "ideals of nDCG and PSP know of all labels" in c.assumptions
+        for name, c in CONVENTIONS.items()
+        if name != "plant"
+    )
     annif, caml, paper = (CONVENTIONS[name].assumptions for name in ("annif", "caml", "paper"))
     assert annif[0] == "P@k divides by the labels predicted, at most k"
     assert annif[2] == "a document without gold counts as 0; its nDCG is 1"

@@ -45,7 +45,10 @@ def _assign(top, scores, threshold, labels):
 def test_the_best_of_all_cuts_is_found(seed, objective, average):
     top, scores, gold = make_case(seed, 12, 7, 4, 9)
     tuned = tune_threshold(top, scores, csr_array(gold), 7, objective)
-    tried = [f1_score(gold, _assign(top, scores, cut, 7), average=average, zero_division=0) for cut in np.unique(scores)]
+    tried = [
+        f1_score(gold, _assign(top, scores, cut, 7), average=average, zero_division=0)
+        for cut in np.unique(scores)
+    ]
     reached = f1_score(gold, _assign(top, scores, tuned.value, 7), average=average, zero_division=0)
     assert tuned.score == pytest.approx(max(tried), abs=1e-12)
     assert reached == pytest.approx(tuned.score, abs=1e-12)
@@ -80,7 +83,10 @@ def test_each_label_gets_its_best_cut(seed):
     top, scores, gold = make_case(seed, 12, 7, 4, 9)
     thresholds = tune_per_label(top, scores, csr_array(gold), 7, fallback=0.77)
     for label in range(gold.shape[1]):
-        tried = [f1_score(gold[:, label], _assign(top, scores, cut, 7)[:, label], zero_division=0) for cut in np.unique(scores)]
+        tried = [
+            f1_score(gold[:, label], _assign(top, scores, cut, 7)[:, label], zero_division=0)
+            for cut in np.unique(scores)
+        ]
         if max(tried) == 0:
             assert thresholds[label] == 0.77
         else:
@@ -90,7 +96,11 @@ def test_each_label_gets_its_best_cut(seed):
 
 def test_the_cut_of_a_label_knows_nothing_of_other_labels():
     """Half-way to the label's own next score; where it has none, the score itself."""
-    top, scores, gold = np.array([[0, 1], [0, 1]]), np.array([[0.9, 0.3], [0.8, 0.2]]), csr_array(np.array([[1, 1], [0, 0]]))
+    top, scores, gold = (
+        np.array([[0, 1], [0, 1]]),
+        np.array([[0.9, 0.3], [0.8, 0.2]]),
+        csr_array(np.array([[1, 1], [0, 0]])),
+    )
     assert tune_per_label(top, scores, gold, 2, 0.5).tolist() == pytest.approx([0.85, 0.25])
     assert tune_per_label(top[:1], scores[:1], gold[:1], 2, 0.5).tolist() == [0.9, 0.3]
 
@@ -98,11 +108,15 @@ def test_the_cut_of_a_label_knows_nothing_of_other_labels():
 def test_of_equally_good_cuts_of_a_label_the_highest_is_kept():
     """One of one with one missed is as good as two of four."""
     scores, gold = np.array([[0.9], [0.7], [0.5], [0.3]]), csr_array(np.array([[1], [0], [0], [1]]))
-    assert tune_per_label(np.zeros((4, 1), dtype=np.int64), scores, gold, 1, 0.5).tolist() == pytest.approx([0.8])
+    assert tune_per_label(
+        np.zeros((4, 1), dtype=np.int64), scores, gold, 1, 0.5
+    ).tolist() == pytest.approx([0.8])
 
 
 def test_predicted_labels_that_no_training_document_has_get_no_threshold():
-    assert tune_per_label(np.array([[1, 0]]), np.array([[0.9, 0.3]]), csr_array(np.array([[1, 1]])), 1, 0.5).tolist() == [0.3]
+    assert tune_per_label(
+        np.array([[1, 0]]), np.array([[0.9, 0.3]]), csr_array(np.array([[1, 1]])), 1, 0.5
+    ).tolist() == [0.3]
 
 
 def test_a_million_pairs_take_under_two_seconds():
@@ -123,7 +137,10 @@ def make_case(seed, documents=60, labels=8, k=5, levels=13):
     """Scores that say something of gold, with many ties."""
     rng = np.random.default_rng(seed)
     gold = (rng.random((documents, labels)) < rng.uniform(0.1, 0.6, labels)).astype(np.int64)
-    dense = np.clip(np.round((0.5 * gold + rng.random((documents, labels))) / 1.5 * levels), 1, levels) / levels
+    dense = (
+        np.clip(np.round((0.5 * gold + rng.random((documents, labels))) / 1.5 * levels), 1, levels)
+        / levels
+    )
     top = np.argsort(-dense, axis=1, kind="stable")[:, :k]
     return top, np.take_along_axis(dense, top, axis=1), gold
 
@@ -145,7 +162,10 @@ def test_each_group_has_the_best_of_all_cuts(seed):
         for group in range(len(names)):
             labels = np.flatnonzero(groups == group)
             positives = gold[:, labels].sum()
-            tried = [(*count(top, scores, gold, labels, cut), cut) for cut in np.unique(scores[np.isin(top, labels)])]
+            tried = [
+                (*count(top, scores, gold, labels, cut), cut)
+                for cut in np.unique(scores[np.isin(top, labels)])
+            ]
             assigned, right = count(top, scores, gold, labels, cuts.assign[labels[0]])
             assert len(set(cuts.assign[labels])) == 1
             if target is PRECISION:
@@ -156,7 +176,9 @@ def test_each_group_has_the_best_of_all_cuts(seed):
                 assert assigned == min(enough, default=max(a for a, _, _ in tried))
                 assert cuts.reached[group] == bool(enough)
             else:
-                assert 2 * right / (assigned + positives) == pytest.approx(max(2 * r / (a + positives) for a, r, _ in tried))
+                assert 2 * right / (assigned + positives) == pytest.approx(
+                    max(2 * r / (a + positives) for a, r, _ in tried)
+                )
 
 
 def test_labels_without_training_documents_share_the_cut_of_the_rarest():
@@ -174,21 +196,32 @@ def test_labels_with_few_documents_share_a_cut_with_labels_as_frequent():
     more, more_names = group_by_frequency(positives * 2, np.array([700, 1, 5, 6, 10, 900, 80]), 10)
     assert [more_names[group] for group in more] == ["own", "≥1", "≥1", "own", "≥1", "own", "≥1"]
     assert group_by_frequency(np.array([20, 19]), np.array([3, 3]), 20)[1] == ("own", "≥1")
-    split, split_names = group_by_frequency(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 70]), 12)
+    split, split_names = group_by_frequency(
+        np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 70]), 12
+    )
     assert split_names == ("1-5", "6-100")
     assert split.tolist() == [0, 0, 1, 1, 1]
-    left, left_names = group_by_frequency(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 500]), 12)
-    assert (left_names, left.tolist()) == (("1-5", "≥6"), [0, 0, 1, 1, 1])  # what is left at the end joins the last
+    left, left_names = group_by_frequency(
+        np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 500]), 12
+    )
+    assert (left_names, left.tolist()) == (
+        ("1-5", "≥6"),
+        [0, 0, 1, 1, 1],
+    )  # what is left at the end joins the last
 
 
 def test_few_right_ones_prove_little():
     """Four of four are no precision of 0.9: the next one may be wrong."""
     top, scores = np.zeros((4, 1), dtype=np.int64), np.array([[0.9], [0.8], [0.7], [0.6]])
     gold = csr_array(np.ones((4, 1), dtype=np.int64))
-    cuts = choose_thresholds(top, scores, gold, np.array([3]), Target(measure="precision", least=0.9), 2)
+    cuts = choose_thresholds(
+        top, scores, gold, np.array([3]), Target(measure="precision", least=0.9), 2
+    )
     assert cuts.assign.tolist() == [NEVER]
     assert not cuts.reached[0]
-    assert choose_thresholds(top, scores, gold, np.array([3]), Target(measure="precision", least=0.8), 2).assign.tolist() == [0.6]
+    assert choose_thresholds(
+        top, scores, gold, np.array([3]), Target(measure="precision", least=0.8), 2
+    ).assign.tolist() == [0.6]
 
 
 @pytest.mark.parametrize("least", [0.07, 0.55, 0.56, 0.68, 0.81])
@@ -198,7 +231,9 @@ def test_a_share_that_is_reached_on_paper_is_reached(least):
     for right in (hundred, hundred[:wanted]):
         quality, reached = rate_cuts("recall", right, right, 100.0, least)
         assert np.argmax(quality) == np.argmax(reached) == wanted - 1
-    _, reached = rate_cuts("precision", np.array([wanted, wanted - 1.0]), np.full(2, 99.0), 100.0, least)
+    _, reached = rate_cuts(
+        "precision", np.array([wanted, wanted - 1.0]), np.full(2, 99.0), 100.0, least
+    )
     assert reached.tolist() == [True, False]
 
 
@@ -211,8 +246,15 @@ def test_macro_decisions_against_trying_every_cut(seed):
     assert cuts.groups.tolist() == group_by_frequency(gold.sum(axis=0), counts, 20)[0].tolist()
 
     def mean_f1(labels, cut):
-        counted = [(*count(top, scores, gold, [label], cut), gold[:, label].sum()) for label in labels]
-        return np.mean([2 * right / (assigned + positives) if assigned + positives else 0 for assigned, right, positives in counted])
+        counted = [
+            (*count(top, scores, gold, [label], cut), gold[:, label].sum()) for label in labels
+        ]
+        return np.mean(
+            [
+                2 * right / (assigned + positives) if assigned + positives else 0
+                for assigned, right, positives in counted
+            ]
+        )
 
     for group in range(len(cuts.names)):
         labels = np.flatnonzero(cuts.groups == group)
@@ -227,25 +269,38 @@ def test_labels_outside_the_index_and_labels_never_listed():
         cuts = choose_thresholds(top, scores, gold, np.array([5, 1]), target, 1)
         assert len(cuts.assign) == 2
     for target in (F1, MACRO):
-        nothing = choose_thresholds(np.full((2, 1), -1), np.full((2, 1), -np.inf), gold, np.array([5, 1]), target, 1)
+        nothing = choose_thresholds(
+            np.full((2, 1), -1), np.full((2, 1), -np.inf), gold, np.array([5, 1]), target, 1
+        )
         assert nothing.assign.tolist() == [NEVER, NEVER]
 
 
 def test_nothing_to_choose_by_and_scores_that_are_no_numbers():
-    top, scores, gold = np.array([[0], [1]]), np.array([[0.9], [np.nan]]), csr_array(np.array([[0, 1], [0, 1]]))
+    top, scores, gold = (
+        np.array([[0], [1]]),
+        np.array([[0.9], [np.nan]]),
+        csr_array(np.array([[0, 1], [0, 1]])),
+    )
     with pytest.raises(DataError, match="nothing to choose thresholds by"):
         choose_thresholds(top, scores, gold, np.array([3]), F1)
-    for choose in (lambda: choose_thresholds(top, scores, gold, np.array([3, 3]), F1), lambda: tune_threshold(top, scores, gold, 2)):
+    for choose in (
+        lambda: choose_thresholds(top, scores, gold, np.array([3, 3]), F1),
+        lambda: tune_threshold(top, scores, gold, 2),
+    ):
         with pytest.raises(DataError, match="not a number") as caught:
             choose()
         assert caught.value.where == "document 1 (counted from 0) of 2"
 
 
 def test_one_target_and_two():
-    assert parse_targets(["precision=0.9"]) == Targets(assign=Target(measure="precision", least=0.9))
+    assert parse_targets(["precision=0.9"]) == Targets(
+        assign=Target(measure="precision", least=0.9)
+    )
     assert parse_targets([" F1 "]) == Targets(assign=Target(measure="f1"))
     both = parse_targets(["recall=.95", "precision = 0.9"])
-    assert both == Targets(assign=Target(measure="precision", least=0.9), review=Target(measure="recall", least=0.95))
+    assert both == Targets(
+        assign=Target(measure="precision", least=0.9), review=Target(measure="recall", least=0.95)
+    )
     assert str(both) == "precision=0.9 recall=0.95"
     assert str(parse_targets(["macro-f1"])) == "macro-f1"
 
@@ -259,7 +314,9 @@ def scored(align, good):
 
 
 def decide(scored, gold, *targets, review=0.1):
-    return find_decisions(scored, choose_on_validation(scored, gold, parse_targets(targets), review))
+    return find_decisions(
+        scored, choose_on_validation(scored, gold, parse_targets(targets), review)
+    )
 
 
 def test_bands_by_hand(gold, scored):
@@ -268,10 +325,18 @@ def test_bands_by_hand(gold, scored):
     assert (decision.names, np.unique(decision.assign).tolist()) == (("≥1",), [pytest.approx(0.65)])
     found = measure_decisions(find_decisions(scored, decision), scored, gold, **NOTHING)
     shown = {
-        name: [found[name][figure]["value"] for figure in ("labels", "precision", "recall")] for name in ("assign", "review", "reject")
+        name: [found[name][figure]["value"] for figure in ("labels", "precision", "recall")]
+        for name in ("assign", "review", "reject")
     }
-    assert shown == {"assign": [4 / 5, 1.0, 4 / 6], "review": [3 / 5, 0.0, 0.0], "reject": [1 / 5, 0.0, 2 / 6]}
-    assert (found["automatic"]["value"], found["documents_without_review"]["value"]) == (4 / 7, 2 / 5)
+    assert shown == {
+        "assign": [4 / 5, 1.0, 4 / 6],
+        "review": [3 / 5, 0.0, 0.0],
+        "reject": [1 / 5, 0.0, 2 / 6],
+    }
+    assert (found["automatic"]["value"], found["documents_without_review"]["value"]) == (
+        4 / 7,
+        2 / 5,
+    )
     assert found["assign"]["expected_precision"] == pytest.approx((0.9 + 0.8 + 0.7 + 0.9) / 4)
     assert found["review"]["expected_recall"] == pytest.approx((0.2 + 0.3 + 0.6) / 4.5)
 
@@ -293,13 +358,31 @@ def test_what_is_never_listed_or_unknown_is_neither_assigned_nor_reviewed(gold, 
 
 
 def test_a_few_right_ones_are_no_certainty(gold, scored):
-    found = measure_decisions(decide(scored, gold, "precision=0.75", review=0.15), scored, gold, replicates=50, level=0.95, seed=0)
+    found = measure_decisions(
+        decide(scored, gold, "precision=0.75", review=0.15),
+        scored,
+        gold,
+        replicates=50,
+        level=0.95,
+        seed=0,
+    )
     # three documents, all right: Wilson's interval of 3 of 3
-    assert found["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.4385, abs=1e-4), "high": 1.0}
+    assert found["assign"]["precision"] == {
+        "value": 1.0,
+        "low": pytest.approx(0.4385, abs=1e-4),
+        "high": 1.0,
+    }
 
 
 def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
-    found = measure_decisions(decide(scored, gold, "recall=1", review=0.0), scored, gold, replicates=200, level=0.95, seed=0)
+    found = measure_decisions(
+        decide(scored, gold, "recall=1", review=0.0),
+        scored,
+        gold,
+        replicates=200,
+        level=0.95,
+        seed=0,
+    )
     bands = [found[name] for name in ("assign", "review", "reject")]
     for figure in (band[name] for band in bands for name in ("labels", "precision", "recall")):
         assert figure["value"] is None or figure["low"] <= figure["value"] <= figure["high"]
@@ -312,7 +395,9 @@ def test_a_document_is_decided_without_itself(gold, scored):
     before = decide_left_out(scored, gold, aim, 0.1, seed=0)
     poisoned = gold.matrix.copy().tolil()
     poisoned[1] = 1
-    after = decide_left_out(scored, gold.__class__(**{**vars(gold), "matrix": poisoned.tocsr()}), aim, 0.1, seed=0)
+    after = decide_left_out(
+        scored, gold.__class__(**{**vars(gold), "matrix": poisoned.tocsr()}), aim, 0.1, seed=0
+    )
     for one, other in zip(before.values(), after.values(), strict=True):
         np.testing.assert_array_equal(one[1], other[1])
 
@@ -325,7 +410,9 @@ def test_left_out_decisions_expose_what_was_fitted_to_chance(make_random):
         target = parse_targets(["precision=0.5"]).assign
         hits = find_hits(data.top, data.gold)
         half = np.arange(80) < 40
-        cuts = choose_thresholds(data.top[half], data.scores[half], data.gold[half], data.train_counts + 1, target, 5)
+        cuts = choose_thresholds(
+            data.top[half], data.scores[half], data.gold[half], data.train_counts + 1, target, 5
+        )
         chosen = data.scores >= cuts.assign[data.top]
         inside.append(hits[half][chosen[half]])
         outside.append(hits[~half][chosen[~half]])
@@ -333,7 +420,9 @@ def test_left_out_decisions_expose_what_was_fitted_to_chance(make_random):
 
 
 def test_an_unreachable_target_says_what_can_be_reached(gold, scored):
-    with pytest.raises(DataError, match=r"assigns 4 labels of which 4 are right \(1\.000, or 0\.800 if"):
+    with pytest.raises(
+        DataError, match=r"assigns 4 labels of which 4 are right \(1\.000, or 0\.800 if"
+    ):
         refuse_unreachable(scored, gold, parse_targets(["precision=0.95"]), "validation.parquet")
     refuse_unreachable(scored, gold, parse_targets(["precision=0.8"]), "validation.parquet")
 
@@ -343,7 +432,9 @@ def test_a_recall_beyond_the_lists_cannot_be_reached(gold, align, good):
     with pytest.raises(DataError, match=r"3 of the 4 gold labels .* a recall of 0\.750"):
         refuse_unreachable(scored, gold, parse_targets(["recall=0.9"]), "validation.parquet")
     with pytest.raises(DataError, match=r"recall"):
-        refuse_unreachable(scored, gold, parse_targets(["precision=0.5", "recall=0.9"]), "validation.parquet")
+        refuse_unreachable(
+            scored, gold, parse_targets(["precision=0.5", "recall=0.9"]), "validation.parquet"
+        )
 
 
 def test_one_document_and_one_label(corpus, align):
@@ -351,7 +442,9 @@ def test_one_document_and_one_label(corpus, align):
     gold = read_gold(type(corpus)(rows=rows), "test")
     scored = align({"1": {"a": 0.9}}, gold)
     assert decide(scored, gold, "f1")["assign"].tolist() == [[True]]
-    assert not decide_left_out(scored, gold, parse_targets(["f1"]), 0.1, seed=0)["assign"].any()  # nothing is left to choose by
+    assert not decide_left_out(scored, gold, parse_targets(["f1"]), 0.1, seed=0)[
+        "assign"
+    ].any()  # nothing is left to choose by
 
 
 def test_scores_that_are_no_probabilities_promise_nothing(gold, align, good):
@@ -368,26 +461,51 @@ def given(gold, align, good):
     scored = align(good)
     decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     decided = (find_decisions(scored, decision), scored, gold)
-    conditions = {"system": "finetune", "target": "precision=0.75", "calibrated": True, "replicates": 50, "level": 0.9, "seed": 3}
-    return record_decisions({"validation": decided, "test": decided}, decision, conditions), {"validation": gold, "test": gold}
+    conditions = {
+        "system": "finetune",
+        "target": "precision=0.75",
+        "calibrated": True,
+        "replicates": 50,
+        "level": 0.9,
+        "seed": 3,
+    }
+    return record_decisions({"validation": decided, "test": decided}, decision, conditions), {
+        "validation": gold,
+        "test": gold,
+    }
 
 
 def test_the_table_says_what_a_person_asks(given):
     validation, test, cuts = make_decision_tables(*given)
-    assert [row[:2] for row in validation.rows] == [["assign", 0.8], ["review", 0.6], ["reject", 0.2]]
-    assert validation.rows[0][3:6] == test.rows[0][3:6] == [1.0, pytest.approx(0.5258, abs=1e-4), 1.0]  # Wilson, 3 of 3
-    assert "57% of the labels shown are assigned without a person; 0.6 labels of a document" in validation.notes[0]
+    assert [row[:2] for row in validation.rows] == [
+        ["assign", 0.8],
+        ["review", 0.6],
+        ["reject", 0.2],
+    ]
+    assert (
+        validation.rows[0][3:6] == test.rows[0][3:6] == [1.0, pytest.approx(0.5258, abs=1e-4), 1.0]
+    )  # Wilson, 3 of 3
+    assert (
+        "57% of the labels shown are assigned without a person; 0.6 labels of a document"
+        in validation.notes[0]
+    )
     assert "without each document's fifth" in " ".join(validation.notes)
     assert "chosen on validation only" in " ".join(test.notes)
     said = "5 documents of test, 1 without gold counted; 6 labels counted; convention xmlrepo; 6 gold assignments, 2 of labels unseen"
     assert any(said in note for note in test.notes)
-    assert any("90% intervals from 50 resamples of the documents, seed 3" in note for note in test.notes)
+    assert any(
+        "90% intervals from 50 resamples of the documents, seed 3" in note for note in test.notes
+    )
     assert cuts.rows == [["≥1", 4, 4, 0.65, 0.65, 0]]
 
 
 def test_json_holds_all_figures(given):
     content = json.loads(json.dumps(given[0], allow_nan=False))
-    assert content["splits"]["test"]["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.5258, abs=1e-4), "high": 1.0}
+    assert content["splits"]["test"]["assign"]["precision"] == {
+        "value": 1.0,
+        "low": pytest.approx(0.5258, abs=1e-4),
+        "high": 1.0,
+    }
     assert content["splits"]["validation"]["review"]["labels"]["value"] == 0.6
     assert content["thresholds"][0] == {
         "training_documents": "≥1",
@@ -403,7 +521,10 @@ def test_json_holds_all_figures(given):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("precision=0.9", ["NOT REACHED: precision=0.9; measured 70.0%; 90% is still inside the 90% interval"]),
+        (
+            "precision=0.9",
+            ["NOT REACHED: precision=0.9; measured 70.0%; 90% is still inside the 90% interval"],
+        ),
         ("precision=0.9", ["NOT REACHED: precision=0.9; no label is assigned"]),
         ("precision=0.95", ["NOT REACHED: precision=0.95; measured 70.0%"]),
         ("precision=0.7", []),
@@ -414,8 +535,14 @@ def test_json_holds_all_figures(given):
 )
 def test_a_target_that_is_not_reached_is_told(given, target, said):
     content, golds = deepcopy(given[0]), given[1]
-    validation, precision = content["splits"]["validation"], None if "no label" in "".join(said) else 0.7
-    shares = {"precision": {"value": precision, "low": 0.5, "high": 0.92}, "recall": {"value": 0.4, "low": None, "high": None}}
+    validation, precision = (
+        content["splits"]["validation"],
+        None if "no label" in "".join(said) else 0.7,
+    )
+    shares = {
+        "precision": {"value": precision, "low": 0.5, "high": 0.92},
+        "recall": {"value": 0.4, "low": None, "high": None},
+    }
     validation["assign"] |= shares
     validation["review"]["recall"]["value"] = 0.35
     tables = make_decision_tables({**content, "target": target}, golds)

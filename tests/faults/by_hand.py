@@ -47,19 +47,28 @@ class Fault:
         old = re.compile(re.sub(r"\\\s", r"\\s+", re.escape(self.old)))
         found = [(path, text) for path, text in read_sources().items() for _ in old.finditer(text)]
         if len(found) != 1:
-            raise ValueError(f"the old text of '{self.name}' occurs {len(found)} times: {[str(path) for path, _ in found]}")
+            raise ValueError(
+                f"the old text of '{self.name}' occurs {len(found)} times: {[str(path) for path, _ in found]}"
+            )
         return found[0][0].relative_to(ROOT), old.sub(lambda _: self.new, found[0][1])
 
 
 def read_faults() -> list[Fault]:
     """The faults in order; they are numbered from 1."""
-    return [Fault(**entry) for entry in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))]
+    return [
+        Fault(**entry)
+        for entry in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    ]
 
 
 @cache
 def read_sources() -> dict[Path, str]:
     """The text of every module."""
-    return {path: path.read_text("utf-8") for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+    return {
+        path: path.read_text("utf-8")
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
 
 
 @cache
@@ -72,7 +81,9 @@ def read_imports(path: Path) -> frozenset[str]:
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names |= {name for first, rest in MODULE.findall(node.value) for name in (first, first + rest)}
+            names |= {
+                name for first, rest in MODULE.findall(node.value) for name in (first, first + rest)
+            }
     return frozenset(names)
 
 
@@ -83,14 +94,34 @@ def find_tests(module: Path) -> list[str]:
     distances = {test: 1 if test.stem == f"test_{module.stem}" else 2 for test in near}
     level = {ROOT / module}
     for distance in (1, 2, 3):
-        names = {str(path.relative_to(ROOT)).removeprefix("plugins/")[:-3].removesuffix("/__init__").replace("/", ".") for path in level}
-        distances |= {test: min(distance, distances.get(test, distance)) for test in tests if read_imports(test) & names}
+        names = {
+            str(path.relative_to(ROOT))
+            .removeprefix("plugins/")[:-3]
+            .removesuffix("/__init__")
+            .replace("/", ".")
+            for path in level
+        }
+        distances |= {
+            test: min(distance, distances.get(test, distance))
+            for test in tests
+            if read_imports(test) & names
+        }
         level = {path for path in read_sources() if read_imports(path) & names}
-    nearest = sorted(distances, key=lambda test: (distances[test], test.stem != f"test_{module.stem}", test not in near, test))
+    nearest = sorted(
+        distances,
+        key=lambda test: (
+            distances[test],
+            test.stem != f"test_{module.stem}",
+            test not in near,
+            test,
+        ),
+    )
     return [str(test.relative_to(ROOT)) for test in nearest[:FILES]]
 
 
-def run_tests(tests: Sequence[str], seconds: float, module: Path | None = None, text: str = "") -> list[str]:
+def run_tests(
+    tests: Sequence[str], seconds: float, module: Path | None = None, text: str = ""
+) -> list[str]:
     """The tests that fail (the first one, where a module has another text), or `timeout`."""
     with tempfile.TemporaryDirectory() as copy, tempfile.TemporaryFile("w+") as output:
         for folder in (*FOLDERS, "recipes"):
@@ -98,9 +129,25 @@ def run_tests(tests: Sequence[str], seconds: float, module: Path | None = None, 
         if module is not None:
             Path(copy, module).write_text(text, "utf-8")
         options = f"--maxfail {int(module is not None)} --basetemp {copy}/tmp -o addopts=--import-mode=importlib"
-        command = [sys.executable, *f"-m pytest -q --tb=no -rfE -p no:cacheprovider {options}".split(), "-m", "not slow"]
-        environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy}/plugins", "PYTHONSAFEPATH": "1"}  # the working folder is not first
-        process = subprocess.Popen([*command, *tests], cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True)
+        command = [
+            sys.executable,
+            *f"-m pytest -q --tb=no -rfE -p no:cacheprovider {options}".split(),
+            "-m",
+            "not slow",
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{copy}:{copy}/plugins",
+            "PYTHONSAFEPATH": "1",
+        }  # the working folder is not first
+        process = subprocess.Popen(
+            [*command, *tests],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -108,7 +155,9 @@ def run_tests(tests: Sequence[str], seconds: float, module: Path | None = None, 
             process.wait()
             return ["timeout"]
         output.seek(0)
-        return [] if code in (0, 5) else FAILED.findall(output.read()) or [f"pytest ended with {code}"]  # 5: all tests are slow
+        return (
+            [] if code in (0, 5) else FAILED.findall(output.read()) or [f"pytest ended with {code}"]
+        )  # 5: all tests are slow
 
 
 def try_fault(number: int, seconds: float = SECONDS) -> dict[str, Any]:
@@ -119,27 +168,59 @@ def try_fault(number: int, seconds: float = SECONDS) -> dict[str, Any]:
     if failed in ([], ["timeout"]):
         failed = run_tests(["tests/golden"], seconds, module, text) or failed
     verdict = "not noticed" if not failed else "timeout" if failed == ["timeout"] else "noticed"
-    print(f"{number} {fault.subject}: {fault.name}: {verdict} {failed}", file=sys.stderr, flush=True)
-    return {"number": number, "name": fault.name, "subject": fault.subject, "module": str(module), "verdict": verdict, "tests": failed}
+    print(
+        f"{number} {fault.subject}: {fault.name}: {verdict} {failed}", file=sys.stderr, flush=True
+    )
+    return {
+        "number": number,
+        "name": fault.name,
+        "subject": fault.subject,
+        "module": str(module),
+        "verdict": verdict,
+        "tests": failed,
+    }
 
 
 def main() -> None:
     """Try faults, those that run out of time once more alone, and say which ones are noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="numbers of faults, separated by commas (default: all)")
+    parser.add_argument(
+        "--only", default="", help="numbers of faults, separated by commas (default: all)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="faults tried at a time")
-    parser.add_argument("--json", type=Path, default=os.devnull, help="file for what became of each fault")
+    parser.add_argument(
+        "--json", type=Path, default=os.devnull, help="file for what became of each fault"
+    )
     arguments = parser.parse_args()
-    numbers = list(map(int, filter(None, arguments.only.split(",")))) or range(1, len(read_faults()) + 1)
+    numbers = list(map(int, filter(None, arguments.only.split(",")))) or range(
+        1, len(read_faults()) + 1
+    )
     with ThreadPoolExecutor(arguments.jobs) as pool:
         tried = list(pool.map(try_fault, numbers))
-    tried = [try_fault(one["number"], 2 * SECONDS) if one["verdict"] == "timeout" else one for one in tried]
-    tests = sorted({test.partition("[")[0] for one in tried for test in one["tests"] if test.startswith("tests/")})
+    tried = [
+        try_fault(one["number"], 2 * SECONDS) if one["verdict"] == "timeout" else one
+        for one in tried
+    ]
+    tests = sorted(
+        {
+            test.partition("[")[0]
+            for one in tried
+            for test in one["tests"]
+            if test.startswith("tests/")
+        }
+    )
     broken = set(run_tests(tests, 20 * SECONDS)) if tests else set()
     print("these fail without a fault, too:", *(broken or ["none"]))
     for one in tried:
         one["verdict"] = "unsound" if broken & set(one["tests"]) else one["verdict"]
-    print(*(f"{one['number']} {one['name']}: {one['verdict']}" for one in tried if one["verdict"] != "noticed"), sep="\n")
+    print(
+        *(
+            f"{one['number']} {one['name']}: {one['verdict']}"
+            for one in tried
+            if one["verdict"] != "noticed"
+        ),
+        sep="\n",
+    )
     for subject in [*dict.fromkeys(one["subject"] for one in tried), "all"]:
         verdicts = [one["verdict"] for one in tried if subject in (one["subject"], "all")]
         print(f"{subject:10} {verdicts.count('noticed'):3} of {len(verdicts):3} noticed")

@@ -23,7 +23,9 @@ from plant_cli.registry import installed
 from tests.faults.campaign.commands import RECIPE
 from tests.faults.processes import Ending, preload, run_command
 
-SECRET = re.compile(r"secretum 77\d{5}")  # words are kept, also those with digits; a long number is none
+SECRET = re.compile(
+    r"secretum 77\d{5}"
+)  # words are kept, also those with digits; a long number is none
 DATASET = "{name: synthetic-clinic, documents: 100, labels: 12, seed: 3}"
 SHOWN = ("report", "corpora")  # what a command was asked to show, or to write
 LINES = (
@@ -51,17 +53,28 @@ LINES = (
     "doctor",
     "plugins",
 )
-FAILING = ("export", "finetune", "eval", "mig ../corpora/cut.csv", "mig ../corpora/cut.parquet")  # beginnings of lines
+FAILING = (
+    "export",
+    "finetune",
+    "eval",
+    "mig ../corpora/cut.csv",
+    "mig ../corpora/cut.parquet",
+)  # beginnings of lines
 
 
 def write_corpus(place: Path) -> None:
     """The made-up clinic with a secret word in every document, and files of it that are damaged."""
     spec = installed().find(DatasetSpec, "synthetic-clinic")
     dataset = spec.load(DataSection(), spec.options(documents=100, labels=12, seed=3))
-    frames = (tidy(frame).with_columns(split=pl.lit(name)) for name, frame in read_frames(dataset).items())
+    frames = (
+        tidy(frame).with_columns(split=pl.lit(name)) for name, frame in read_frames(dataset).items()
+    )
     frame = pl.concat(frames).with_row_index("number")
     texts = pl.concat_str(
-        pl.col("text"), pl.lit(" secretum "), (7700000 + pl.col("number").cast(pl.Int64)).cast(pl.String), pl.lit(" patientis.")
+        pl.col("text"),
+        pl.lit(" secretum "),
+        (7700000 + pl.col("number").cast(pl.Int64)).cast(pl.String),
+        pl.lit(" patientis."),
     )
     frame = frame.with_columns(text=texts).drop("number")
     frame.write_parquet(place / "corpus.parquet")
@@ -99,7 +112,9 @@ def run_all(place: Path) -> Iterator[tuple[str, Ending]]:
     (run := place / "run").mkdir()
     (place / "corpora").mkdir()
     _do_apart(lambda: write_corpus(place / "corpora"))
-    (place / "recipe.yaml").write_text(RECIPE.replace(f"{{dataset: {DATASET}}}", "{path: ../corpora/corpus.parquet}"))
+    (place / "recipe.yaml").write_text(
+        RECIPE.replace(f"{{dataset: {DATASET}}}", "{path: ../corpora/corpus.parquet}")
+    )
     for line in LINES:
         yield line, run_command(shlex.split(line), run)
 
@@ -112,9 +127,15 @@ def main() -> int:
         (place / "temporary").mkdir()
         tempfile.tempdir = str(place / "temporary")  # traces of crashes go there
         endings = dict(run_all(place))
-        told = [f"{line}: {ending.output}" for line, ending in endings.items() if SECRET.search(ending.output)]
+        told = [
+            f"{line}: {ending.output}"
+            for line, ending in endings.items()
+            if SECRET.search(ending.output)
+        ]
         codes = {line: ending.code for line, ending in endings.items()}
-        print(json.dumps({"codes": codes, "told": told, "kept": list(find_secrets(place))}, indent=1))
+        print(
+            json.dumps({"codes": codes, "told": told, "kept": list(find_secrets(place))}, indent=1)
+        )
         tempfile.tempdir = None
         return int(bool(told))
 

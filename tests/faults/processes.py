@@ -27,7 +27,9 @@ TICK = 0.02  # seconds between two looks; a look costs a fraction of a milliseco
 class Ending:
     """How a command ended."""
 
-    code: int | None  # its exit code; minus the signal's number if a signal ended it; `None` if it hung and was killed
+    code: (
+        int | None
+    )  # its exit code; minus the signal's number if a signal ended it; `None` if it hung and was killed
     seconds: float  # how long it ran; here as elsewhere without waiting for a processor
     output: str  # what it wrote to stdout and stderr
 
@@ -35,7 +37,11 @@ class Ending:
     def clear(self) -> bool:
         """Whether it refused in the way that the docs promise: four parts, a documented code, and no trace."""
         parts = ("error: ", "  where:      ", "  expected:   ", "  what to do: ")
-        return self.code in range(2, 8) and all(part in self.output for part in parts) and "Traceback" not in self.output
+        return (
+            self.code in range(2, 8)
+            and all(part in self.output for part in parts)
+            and "Traceback" not in self.output
+        )
 
 
 def preload() -> None:
@@ -48,15 +54,30 @@ def preload() -> None:
     from plant_cli.main import build
     from plant_cli.registry import installed
 
-    with redirect_stdout(io.StringIO()), suppress(SystemExit):  # the command line imports a part of its own when it is first read
+    with (
+        redirect_stdout(io.StringIO()),
+        suppress(SystemExit),
+    ):  # the command line imports a part of its own when it is first read
         build(installed())(["mig", "-h"], prog_name="plant")
-    for name in ("plant_cli", "plant_awd_lstm", "plant_backbones", "plant_scorers", "plant_metrics", "plant_datasets", "plant_decoders"):
+    for name in (
+        "plant_cli",
+        "plant_awd_lstm",
+        "plant_backbones",
+        "plant_scorers",
+        "plant_metrics",
+        "plant_datasets",
+        "plant_decoders",
+    ):
         for found in walk_packages(import_module(name).__path__, f"{name}."):
             import_module(found.name)
 
 
 def run_command(
-    arguments: Sequence[str], folder: Path, *, prepare: Callable[[], None] | None = None, signals: Sequence[tuple[float, int]] = ()
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    prepare: Callable[[], None] | None = None,
+    signals: Sequence[tuple[float, int]] = (),
 ) -> Ending:
     """Run `plant` with arguments in a process of its own.
 
@@ -73,7 +94,12 @@ class Running:
     """A command that runs; the arguments are those of `run_command`, and the seconds after which it counts as hung."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None, *, longest: float = LONGEST
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        prepare: Callable[[], None] | None = None,
+        *,
+        longest: float = LONGEST,
     ) -> None:
         self._output, self._longest = b"", longest
         self._ending: Ending | None = None
@@ -99,7 +125,9 @@ class Running:
                 self._gather()
                 self._stream.close()
                 code = None if late else os.waitstatus_to_exitcode(status)
-                self._ending = Ending(code, self._clock.seconds(), self._output.decode("utf-8", "replace"))
+                self._ending = Ending(
+                    code, self._clock.seconds(), self._output.decode("utf-8", "replace")
+                )
         return self._ending
 
     def seconds(self) -> float:
@@ -125,7 +153,9 @@ class Running:
             self._output += chunk
 
 
-def _become(arguments: Sequence[str], folder: Path, output: int, prepare: Callable[[], None] | None) -> None:
+def _become(
+    arguments: Sequence[str], folder: Path, output: int, prepare: Callable[[], None] | None
+) -> None:
     """Turn this forked process into the command; does not return."""
     code: object = 1
     try:
@@ -184,7 +214,9 @@ def _list_threads(process: int) -> list[Path]:
     """The threads of a process and of those that it has started."""
     try:
         threads = list(Path(f"/proc/{process}/task").iterdir())
-        started = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        started = [
+            int(child) for thread in threads for child in (thread / "children").read_text().split()
+        ]
     except OSError:
         return []
     return threads + [thread for child in started for thread in _list_threads(child)]

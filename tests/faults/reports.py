@@ -53,9 +53,13 @@ class Harness:
 def run_trials(harness: Harness, description: str | None) -> int:
     """Run the trials that the command line asks for, say what came of them, and give 1 if one did harm."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--trials", type=int, default=100, help="how many, shared evenly by the kinds")
+    parser.add_argument(
+        "--trials", type=int, default=100, help="how many, shared evenly by the kinds"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first trial; the others follow")
-    parser.add_argument("--kind", choices=harness.kinds, action="append", help="only this kind (repeatable)")
+    parser.add_argument(
+        "--kind", choices=harness.kinds, action="append", help="only this kind (repeatable)"
+    )
     parser.add_argument("--report", type=Path, help="JSON lines: a trial is added to it as it ends")
     given = parser.parse_args()
     kinds = given.kind or list(harness.kinds)
@@ -69,10 +73,16 @@ def run_trials(harness: Harness, description: str | None) -> int:
             seed, kind = given.seed + number // len(kinds), kinds[number % len(kinds)]
             trials.append(trial := try_once(seed, kind, place / f"{kind.replace(' ', '-')}-{seed}"))
             print(
-                f"{number + 1}/{given.trials} {kind} {seed} {trial.command}: {trial.detail}: {trial.verdict}", file=sys.stderr, flush=True
+                f"{number + 1}/{given.trials} {kind} {seed} {trial.command}: {trial.detail}: {trial.verdict}",
+                file=sys.stderr,
+                flush=True,
             )
             if trial.evidence:
-                print("    " + trial.evidence.strip().replace("\n", "\n    "), file=sys.stderr, flush=True)
+                print(
+                    "    " + trial.evidence.strip().replace("\n", "\n    "),
+                    file=sys.stderr,
+                    flush=True,
+                )
             if given.report is not None:
                 with given.report.open("a", encoding="utf-8") as lines:
                     lines.write(f"{json.dumps(asdict(trial))}\n")
@@ -80,10 +90,30 @@ def run_trials(harness: Harness, description: str | None) -> int:
     return int(any(trial.verdict in harness.harm for trial in trials))
 
 
-def run_slice(module: str, trials: int, seed: int, report: Path, *options: str) -> list[dict[str, Any]]:
+def run_slice(
+    module: str, trials: int, seed: int, report: Path, *options: str
+) -> list[dict[str, Any]]:
     """Run some trials of a campaign in a process of its own, which must find no harm; the trials."""
-    command = [sys.executable, "-m", module, "--trials", str(trials), "--seed", str(seed), "--report", str(report), *options]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        module,
+        "--trials",
+        str(trials),
+        "--seed",
+        str(seed),
+        "--report",
+        str(report),
+        *options,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-8000:]
     found = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
     assert len(found) == trials

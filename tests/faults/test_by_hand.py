@@ -20,5 +20,9 @@ def test_every_fault_changes_one_place_and_the_module_can_still_be_read(fault: F
 
 def test_there_are_a_hundred_faults_of_three_subjects() -> None:
     subjects = [fault.subject for fault in FAULTS]
-    assert {subject: subjects.count(subject) for subject in subjects} == {"numerics": 45, "runs": 25, "scoring": 30}
+    assert {subject: subjects.count(subject) for subject in subjects} == {
+        "numerics": 45,
+        "runs": 25,
+        "scoring": 30,
+    }
     assert len({fault.name for fault in FAULTS}) == 100

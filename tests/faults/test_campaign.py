@@ -45,13 +45,21 @@ def test_of_a_pair_the_one_that_failed_first_must_be_clear() -> None:
     assert not PairEnding(6, 1.0, f"{said}[0] Traceback (most recent call last)\n", clear).clear
 
 
-def test_a_launcher_ends_the_other_once_one_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launcher_ends_the_other_once_one_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its processes: the first fails, the second sleeps until it is told to end."""
     monkeypatch.setattr(pairs, "Running", Sleeper)
     ending = pairs.run_pair(["first fails"], tmp_path)
-    assert (ending.code, ending.output.splitlines()) == (3, ["[0] failed", f"[1] signal {signal.SIGTERM}"])
+    assert (ending.code, ending.output.splitlines()) == (
+        3,
+        ["[0] failed", f"[1] signal {signal.SIGTERM}"],
+    )
     killed = pairs.run_pair(["both sleep"], tmp_path, ranks=(1,), signals=[(0.1, signal.SIGKILL)])
-    assert (killed.code, killed.output.splitlines()) == (-9, [f"[0] signal {signal.SIGTERM}", f"[1] signal {signal.SIGKILL}"])
+    assert (killed.code, killed.output.splitlines()) == (
+        -9,
+        [f"[0] signal {signal.SIGTERM}", f"[1] signal {signal.SIGKILL}"],
+    )
 
 
 class Sleeper(Running):
@@ -59,7 +67,9 @@ class Sleeper(Running):
 
     def __init__(self, arguments: Sequence[str], folder: Path, prepare: Any) -> None:
         rank, self._received, self._begun = prepare.args[0], 0, time.monotonic()
-        self._ending = Ending(3, 0.0, "failed") if arguments == ["first fails"] and rank == 0 else None
+        self._ending = (
+            Ending(3, 0.0, "failed") if arguments == ["first fails"] and rank == 0 else None
+        )
 
     def poll(self) -> Ending | None:
         if self._ending is None and self._received:
@@ -80,7 +90,9 @@ def test_what_differs_from_the_reference_is_found(tmp_path: Path) -> None:
     done = reference.before(len(COMMANDS)) / "mig"
     done.mkdir(parents=True)
     (done / "mig.parquet").write_bytes(b"abc")
-    (done / "stage.json").write_text(json.dumps({"status": "done", "outputs": {"mig.parquet": "x"}}))
+    (done / "stage.json").write_text(
+        json.dumps({"status": "done", "outputs": {"mig.parquet": "x"}})
+    )
     run = reference.place / "run" / "mig"
     run.mkdir(parents=True)
     (run / "stage.json").write_bytes((done / "stage.json").read_bytes())
@@ -97,5 +109,7 @@ def test_what_differs_from_the_reference_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_slice_of_the_campaign_does_no_harm(tmp_path: Path) -> None:
     trials = run_slice("tests.faults.campaign", TRIALS, 7, tmp_path / "trials.jsonl")
-    assert {trial["fault"] for trial in trials} == {kind for kind in FAULTS if os.geteuid() == 0 or kind not in NEEDS_ROOT}
+    assert {trial["fault"] for trial in trials} == {
+        kind for kind in FAULTS if os.geteuid() == 0 or kind not in NEEDS_ROOT
+    }
     assert {trial["verdict"] for trial in trials} <= set(VERDICTS) - set(HARM)

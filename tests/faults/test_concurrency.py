@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.faults.concurrency import meetings
-from tests.faults.concurrency.histories import BASE, STAGES, Command, Histories, State, list_leftovers, list_run, stage
+from tests.faults.concurrency.histories import (
+    BASE,
+    STAGES,
+    Command,
+    Histories,
+    State,
+    list_leftovers,
+    list_run,
+    stage,
+)
 from tests.faults.concurrency.meetings import HARM, KINDS, VERDICTS, Meeting
 from tests.faults.processes import Ending
 from tests.faults.reports import run_slice
@@ -26,7 +35,9 @@ def test_equal_seeds_draw_equal_meetings() -> None:
 def test_every_stage_meets_itself_and_another() -> None:
     for kind in ("same", "different"):
         drawn = [KINDS[kind](random.Random(seed)) for seed in range(200)]
-        assert {command.arguments[0] for meeting in drawn for command, _ in meeting.commands} == set(STAGES)
+        assert {
+            command.arguments[0] for meeting in drawn for command, _ in meeting.commands
+        } == set(STAGES)
 
 
 def write_run(place: Path, relevance: str) -> None:
@@ -83,7 +94,11 @@ def test_an_answer_from_no_such_run_is_found(known: Histories, tmp_path: Path) -
     for history, answer in (((), "{nothing}"), ((stage("mig", other=True),), "{new}")):
         known.after(history)._answers[show] = json.dumps([0, answer])
     write_run(tmp_path / "met", "other")
-    for said, found in (("{nothing}", False), ("warning: of the moment\n{new}", False), ("{half of it}", True)):
+    for said, found in (
+        ("{nothing}", False),
+        ("warning: of the moment\n{new}", False),
+        ("{half of it}", True),
+    ):
         meeting = Meeting((), ((stage("mig", other=True), True), (show, False)))
         endings = [Ending(0, 1.0, ""), Ending(0, 1.0, said)]
         assert bool(meetings._find_mixture(meeting, endings, known, tmp_path / "met")) is found

@@ -20,7 +20,20 @@ from plant_cli.registry import installed
 from plant_cli.runs.runner import run_recipe
 from plant_cli.scoring.scorer_files import read_scorers
 
-OUTSIDE = ("../../outside", "/tmp/plant-outside", "..", ".", "a/b", "a\\b", "con\0trol", "-rf", "~", "$HOME", "mig", "stage.json")
+OUTSIDE = (
+    "../../outside",
+    "/tmp/plant-outside",
+    "..",
+    ".",
+    "a/b",
+    "a\\b",
+    "con\0trol",
+    "-rf",
+    "~",
+    "$HOME",
+    "mig",
+    "stage.json",
+)
 OUTSIDE += ("\x1b[31mred",)
 
 
@@ -33,7 +46,12 @@ def hostile(tmp_path: Path) -> Path:
     """A corpus whose labels, ids and titles are paths, options and control characters."""
     names = [name for name in OUTSIDE if "\0" not in name]
     rows = [
-        {"doc_id": f"{name}{number}" if number else name, "text": f"word{at} and fever {number}", "labels": [name], "split": split}
+        {
+            "doc_id": f"{name}{number}" if number else name,
+            "text": f"word{at} and fever {number}",
+            "labels": [name],
+            "split": split,
+        }
         for at, name in enumerate(names)
         for number, split in enumerate(("train", "train", "train", "validation", "test"))
     ]
@@ -43,7 +61,12 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def act(place: Path, name: str, *sets: str, **request: Any) -> Any:
-    given = [f"data.path={place / 'corpus.parquet'}", f"data.titles={place / 'titles.parquet'}", "machine.device=cpu", *sets]
+    given = [
+        f"data.path={place / 'corpus.parquet'}",
+        f"data.titles={place / 'titles.parquet'}",
+        "machine.device=cpu",
+        *sets,
+    ]
     return run_at(place / "run", name, *given, **request)
 
 
@@ -58,12 +81,20 @@ def test_labels_ids_and_titles_name_no_files(hostile: Path) -> None:
     made = {name.split("/")[0] for name in tree(hostile) - before}
     assert made == {"run", "exported"}
     assert not Path("/tmp/plant-outside").exists()
-    plain = [name for name in tree(hostile / "run") if any(part in ("..", "~", "$HOME") or "outside" in part for part in Path(name).parts)]
+    plain = [
+        name
+        for name in tree(hostile / "run")
+        if any(part in ("..", "~", "$HOME") or "outside" in part for part in Path(name).parts)
+    ]
     assert plain == []
 
 
 def test_ids_that_are_paths_name_no_files_of_another_format(hostile: Path) -> None:
-    options = {"path": str(hostile / "corpus.parquet"), "output": str(hostile / "out"), "to": "annif-folder"}
+    options = {
+        "path": str(hostile / "corpus.parquet"),
+        "output": str(hostile / "out"),
+        "to": "annif-folder",
+    }
     with pytest.raises(DataError, match="cannot be the name of a file"):
         run_at(hostile / "run", "data convert", flags={"data convert": options})
     assert not (hostile / "outside.txt").exists()
@@ -80,7 +111,14 @@ def test_tags_and_sections_name_no_folders_elsewhere(clinic: Any, tmp_path: Path
     with pytest.raises(PlantError, match="cannot name a folder"):
         clinic("mig", "mig.k=5", tag=tag)
     with pytest.raises(PlantError):
-        run_recipe(Request(registry=installed(), run_path=tmp_path / "run", recipe=str(recipe), reporter=SilentReporter()))
+        run_recipe(
+            Request(
+                registry=installed(),
+                run_path=tmp_path / "run",
+                recipe=str(recipe),
+                reporter=SilentReporter(),
+            )
+        )
     assert tree(tmp_path) == before
 
 
@@ -102,10 +140,14 @@ def test_a_scorer_that_names_a_file_elsewhere_is_refused(hostile: Path) -> None:
     content["scorers"][0]["name"] = "../../../titles"
     write_json(path, content)
     record = hostile / "run" / "finetune" / "stage.json"
-    record.write_text(record.read_text().replace('"status": "done"', '"status": "failed"'))  # so that its hash is not asked for
+    record.write_text(
+        record.read_text().replace('"status": "done"', '"status": "failed"')
+    )  # so that its hash is not asked for
     with pytest.raises(PlantError):
         act(hostile, "suggest", flags={"suggest": {"text": "fever"}})
-    labels, analyser = (SimpleNamespace(hash=content[f"{name}_hash"]) for name in ("label", "analyser"))
+    labels, analyser = (
+        SimpleNamespace(hash=content[f"{name}_hash"]) for name in ("label", "analyser")
+    )
     with pytest.raises(ArtefactError, match="the file of scorers is damaged"):
         read_scorers(hostile / "run" / "finetune", labels, analyser, installed().resolve)  # type: ignore[arg-type]
 
@@ -127,7 +169,11 @@ def test_what_is_written_never_goes_through_a_link(clinic: Any, tmp_path: Path) 
         path.unlink(missing_ok=True)
         path.symlink_to(precious)
     (run / ".mig.failed").symlink_to(tmp_path)
-    for name, request in (("mig", {"force": True}), ("mig", {"force": True}), ("mig edit", {"flags": {"mig edit": {"clear": True}}})):
+    for name, request in (
+        ("mig", {"force": True}),
+        ("mig", {"force": True}),
+        ("mig edit", {"flags": {"mig edit": {"clear": True}}}),
+    ):
         with suppress(PlantError):  # the record is no record any more
             clinic(name, *(("mig.k=5",) if name == "mig" else ()), **request)
     assert precious.read_text() == "years of work"
@@ -155,7 +201,10 @@ SECRET = "patient Zebedee Quillfeather of 14 Larkspur Lane was admitted with a f
 
 def test_no_document_stands_in_records_notes_or_warnings(tmp_path: Path) -> None:
     """Single words are results of `mig`; that more than a few of one text stand together would be a text."""
-    rows = [{"doc_id": f"d{i}", "text": SECRET, "labels": [label], "split": "train"} for i, label in enumerate("ab" * 4)]
+    rows = [
+        {"doc_id": f"d{i}", "text": SECRET, "labels": [label], "split": "train"}
+        for i, label in enumerate("ab" * 4)
+    ]
     rows += [
         {"doc_id": f"{split}{i}", "text": SECRET.upper(), "labels": ["a"], "split": split}
         for split in ("validation", "test")
@@ -163,15 +212,30 @@ def test_no_document_stands_in_records_notes_or_warnings(tmp_path: Path) -> None
     ]
     pl.DataFrame(rows).write_parquet(tmp_path / "corpus.parquet")
     (tmp_path / "titles.parquet").write_bytes(b"")
-    pl.DataFrame({"label": ["a", "b"], "title": ["A", "B"]}).write_parquet(tmp_path / "titles.parquet")
+    pl.DataFrame({"label": ["a", "b"], "title": ["A", "B"]}).write_parquet(
+        tmp_path / "titles.parquet"
+    )
     reporter = SilentReporter()
-    sets = [f"data.path={tmp_path / 'corpus.parquet'}", "machine.device=cpu", "finetune.network=false", "eval.bootstrap=20"]
+    sets = [
+        f"data.path={tmp_path / 'corpus.parquet'}",
+        "machine.device=cpu",
+        "finetune.network=false",
+        "eval.bootstrap=20",
+    ]
     for name in ("mig", "finetune", "predict", "eval"):
-        run_at(tmp_path / "run", name, *(sets if name != "predict" else sets[:2]), reporter=reporter)
+        run_at(
+            tmp_path / "run", name, *(sets if name != "predict" else sets[:2]), reporter=reporter
+        )
     said = [
         *reporter.notes,
         *reporter.warnings,
-        *(path.read_text("utf-8", "replace") for path in (tmp_path / "run").rglob("*") if path.is_file()),
+        *(
+            path.read_text("utf-8", "replace")
+            for path in (tmp_path / "run").rglob("*")
+            if path.is_file()
+        ),
     ]
-    found = [text for text in said if "Zebedee Quillfeather" in text or "ZEBEDEE QUILLFEATHER" in text]
+    found = [
+        text for text in said if "Zebedee Quillfeather" in text or "ZEBEDEE QUILLFEATHER" in text
+    ]
     assert found == []

@@ -32,7 +32,9 @@ def evil(small_model: Callable[..., Path], tmp_path: Path) -> Path:
     """A model whose configuration comes with code; whoever runs it finds the file `ran` beside it."""
     folder = small_model(BertConfig)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "model_type": "evil", "auto_map": {"AutoConfig": "evil.EvilConfig"}}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "model_type": "evil", "auto_map": {"AutoConfig": "evil.EvilConfig"}})
+    )
     (folder / "evil.py").write_text(CODE.format(place=str(folder / "ran")))
     return folder
 
@@ -45,7 +47,10 @@ def passed_on(clinic: Any, evil: Path) -> Any:
     asked = {"name": "hf-encoder", "model": str(evil), "trust_remote_code": True}
     for stage in ("pretrain-attn", "finetune"):
         folder = clinic.path / stage
-        write_json(folder / "model.json", {**read_json(folder / "model.json", "the model"), "backbone": asked})
+        write_json(
+            folder / "model.json",
+            {**read_json(folder / "model.json", "the model"), "backbone": asked},
+        )
         record = read_json(folder / "stage.json", "the record")
         record["outputs"]["model.json"], record["facts"] = hash_file(folder / "model.json"), {}
         record["sections"]["model"]["backbone"] = asked
@@ -64,7 +69,9 @@ def run_plain(clinic: Any, name: str, *sets: str, **request: Any) -> Any:
     return run_at(clinic.path, name, "machine.device=cpu", *sets, **request)
 
 
-def test_no_command_runs_code_that_only_the_run_folder_asks_for(passed_on: Any, evil: Path, tmp_path: Path) -> None:
+def test_no_command_runs_code_that_only_the_run_folder_asks_for(
+    passed_on: Any, evil: Path, tmp_path: Path
+) -> None:
     own = clinic_recipe(tmp_path)
     tries: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
         ("predict", (), {}),
@@ -77,7 +84,11 @@ def test_no_command_runs_code_that_only_the_run_folder_asks_for(passed_on: Any, 
         ("predict", (), {"recipe": str(passed_on.path / "recipe.yaml")}),
         ("finetune", (), {"recipe": str(passed_on.path / "recipe.yaml"), "force": True}),
         ("plan", (), {"flags": {"plan": {"recipe": str(passed_on.path / "recipe.yaml")}}}),
-        ("run", (), {"flags": {"run": {"recipe": str(passed_on.path / "recipe.yaml")}}, "force": True}),
+        (
+            "run",
+            (),
+            {"flags": {"run": {"recipe": str(passed_on.path / "recipe.yaml")}}, "force": True},
+        ),
         ("finetune", (), {"recipe": own, "force": True}),
     ]
     for name, sets, request in tries:
@@ -86,27 +97,40 @@ def test_no_command_runs_code_that_only_the_run_folder_asks_for(passed_on: Any, 
         assert str(evil) in caught.value.where
         assert f"--set {ALLOWED}" in caught.value.todo
         assert not (evil / "ran").exists(), name
-    assert (passed_on.path / "finetune" / "model.safetensors").exists()  # refused before anything was replaced
+    assert (
+        passed_on.path / "finetune" / "model.safetensors"
+    ).exists()  # refused before anything was replaced
 
 
 def clinic_recipe(folder: Path) -> str:
     """A recipe of the user's own that allows the code of another model; stage 2 begins with the stage 1 that was passed on."""
     path = folder / "own.yaml"
-    path.write_text("finetune: {epochs: 1}\npredict: {model: {backbone: {name: hf-encoder, model: org/mine, trust_remote_code: true}}}\n")
+    path.write_text(
+        "finetune: {epochs: 1}\npredict: {model: {backbone: {name: hf-encoder, model: org/mine, trust_remote_code: true}}}\n"
+    )
     return str(path)
 
 
-def test_a_stage_that_was_interrupted_by_the_sender_is_not_resumed_with_the_code(passed_on: Any, evil: Path) -> None:
+def test_a_stage_that_was_interrupted_by_the_sender_is_not_resumed_with_the_code(
+    passed_on: Any, evil: Path
+) -> None:
     folder = passed_on.path / "finetune"
-    write_json(folder / "stage.json", {**read_json(folder / "stage.json", "the record"), "status": "interrupted"})
+    write_json(
+        folder / "stage.json",
+        {**read_json(folder / "stage.json", "the record"), "status": "interrupted"},
+    )
     with pytest.raises(ArtefactError, match="asks for trust_remote_code = True"):
         run_plain(passed_on, "finetune", resume=True)
     assert not (evil / "ran").exists()
 
 
-def test_the_user_may_allow_it(passed_on: Any, evil: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_user_may_allow_it(
+    passed_on: Any, evil: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """So the code was really within reach above."""
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(
+        "transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules")
+    )
     monkeypatch.setattr(sys, "path", list(sys.path))
     with suppress(PlantError):  # its weights are of another network
         run_plain(passed_on, "predict", ALLOWED)

@@ -35,7 +35,10 @@ def test_a_result_and_a_clear_error_keep_the_contract(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (DataError("it is wrong", where="", expected="a", todo="b"), "the part 'where' of the message is empty"),
+        (
+            DataError("it is wrong", where="", expected="a", todo="b"),
+            "the part 'where' of the message is empty",
+        ),
         (DataError("x" * 9000, where="a", expected="a", todo="b"), "a message of 9,"),
     ],
 )
@@ -77,6 +80,10 @@ def test_a_slice_of_every_target_keeps_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_slice_guided_by_what_it_reaches_keeps_the_contract(tmp_path: Path) -> None:
-    pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for Linux on x86-64 alone")
-    (trial,) = run_slice("tests.faults.fuzzing.guided", 1, 3, tmp_path / "report.jsonl", "--kind", "predictions")
+    pytest.importorskip(
+        "atheris", reason="atheris is not installed: it has wheels for Linux on x86-64 alone"
+    )
+    (trial,) = run_slice(
+        "tests.faults.fuzzing.guided", 1, 3, tmp_path / "report.jsonl", "--kind", "predictions"
+    )
     assert not trial["detail"].startswith("0 cases")

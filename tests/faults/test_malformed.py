@@ -21,11 +21,15 @@ def test_every_input_is_recorded_and_every_refusal_clear() -> None:
     assert len(names) == len(set(names)) >= 250
     assert recorded.keys() == set(names)
     assert [name for name, said in recorded.items() if not said["clear"]] == []
-    assert [name for name, said in recorded.items() if said["code"] and len(said["said"]) != 4] == []
+    assert [
+        name for name, said in recorded.items() if said["code"] and len(said["said"]) != 4
+    ] == []
 
 
 def test_what_is_compared_holds_no_name_of_this_machine() -> None:
-    ending = Ending(4, 1.0, "reading\nerror: a\n  where:      /tmp/x/run\n  expected:   b\n  what to do: c\n")
+    ending = Ending(
+        4, 1.0, "reading\nerror: a\n  where:      /tmp/x/run\n  expected:   b\n  what to do: c\n"
+    )
     assert describe(ending, "/tmp/x") == {
         "code": 4,
         "said": ["error: a", "  where:      /run", "  expected:   b", "  what to do: c"],
@@ -36,5 +40,7 @@ def test_what_is_compared_holds_no_name_of_this_machine() -> None:
 @pytest.mark.slow
 def test_malformed_inputs_get_the_recorded_answers() -> None:
     command = [sys.executable, "-m", "tests.faults.malformed"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

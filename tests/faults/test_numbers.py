@@ -19,7 +19,10 @@ ODD = (math.inf, -math.inf, math.nan, 10**400)
 
 def numeric_options() -> Iterator[tuple[type[Options], str]]:
     """Every option of every component and section whose type holds a number."""
-    models = {*SHARED_SECTIONS.values(), *(spec.options for kind in TABLE for spec in installed().specs(kind.spec))}
+    models = {
+        *SHARED_SECTIONS.values(),
+        *(spec.options for kind in TABLE for spec in installed().specs(kind.spec)),
+    }
     for model in models:
         for name, info in model.model_fields.items():
             if "float" in str(info.annotation) or "int" in str(info.annotation):
@@ -29,12 +32,19 @@ def numeric_options() -> Iterator[tuple[type[Options], str]]:
 def test_every_numeric_option_refuses_what_is_no_number() -> None:
     found = list(numeric_options())
     assert len(found) > 60
-    taken = [(model.__name__, name, value) for model, name in found for value in ODD if accepts(model, name, value)]
+    taken = [
+        (model.__name__, name, value)
+        for model, name in found
+        for value in ODD
+        if accepts(model, name, value)
+    ]
     assert taken == []
 
 
 def accepts(model: type[Options], name: str, value: Any) -> bool:
-    many = "list" in str(model.model_fields[name].annotation) or "tuple" in str(model.model_fields[name].annotation)
+    many = "list" in str(model.model_fields[name].annotation) or "tuple" in str(
+        model.model_fields[name].annotation
+    )
     try:
         model.model_validate({name: [value] if many else value})
     except ValidationError as error:
@@ -64,7 +74,9 @@ def test_nothing_is_begun_with_such_a_value(clinic: Any, stage: str, given: str)
 
 def test_options_of_components_are_refused_too(clinic: Any) -> None:
     with pytest.raises(ComponentError, match="does not take dropout = nan"):
-        installed().resolve(DecoderSpec, Choice(name="label-attention", options={"dropout": math.nan}))
+        installed().resolve(
+            DecoderSpec, Choice(name="label-attention", options={"dropout": math.nan})
+        )
     with pytest.raises(ComponentError, match="does not take gamma_negative = inf"):
         clinic("finetune", "finetune.loss={name: asymmetric, gamma_negative: .inf}")
     assert not clinic.path.exists()

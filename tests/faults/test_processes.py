@@ -28,7 +28,10 @@ def test_sleep_counts() -> None:
         process.kill()
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not let processes be put on one core")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"),
+    reason="the system does not let processes be put on one core",
+)
 def test_waiting_for_a_processor_does_not() -> None:
     """Five that want one core get a fifth of the time each, and together no more than all of it."""
     processes = [subprocess.Popen([sys.executable, "-S", "-c", BUSY]) for _ in range(5)]

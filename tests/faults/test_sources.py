@@ -9,17 +9,63 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(path for folder in ("plant_cli", "plugins") for path in (ROOT / folder).rglob("*.py"))
-CODE = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "runpy", "zipimport", "code"}
-NETWORK = {"ftplib", "telnetlib", "xmlrpc", "urllib", "urllib3", "requests", "http", "httpx", "aiohttp", "asyncio"}
+SOURCES = sorted(
+    path for folder in ("plant_cli", "plugins") for path in (ROOT / folder).rglob("*.py")
+)
+CODE = {
+    "pickle",
+    "cPickle",
+    "_pickle",
+    "cloudpickle",
+    "dill",
+    "joblib",
+    "marshal",
+    "shelve",
+    "runpy",
+    "zipimport",
+    "code",
+}
+NETWORK = {
+    "ftplib",
+    "telnetlib",
+    "xmlrpc",
+    "urllib",
+    "urllib3",
+    "requests",
+    "http",
+    "httpx",
+    "aiohttp",
+    "asyncio",
+}
 MODULES = CODE | NETWORK | {"tarfile"}
 HARMLESS = {"urllib.parse"}  # takes addresses apart, and opens none
 SERVER = ROOT / "plant_cli" / "serving"  # the room that is there to be asked over the network
 SERVES = {"imports asyncio", "calls socket.socket"}
-CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}
-CALLS |= {"importlib.util.spec_from_file_location", "shutil.unpack_archive", "tempfile.mktemp", "socket.socket", "socket.create_connection"}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "subprocess.getoutput",
+    "subprocess.getstatusoutput",
+}
+CALLS |= {
+    "importlib.util.spec_from_file_location",
+    "shutil.unpack_archive",
+    "tempfile.mktemp",
+    "socket.socket",
+    "socket.create_connection",
+}
 CALLS |= {"torch.jit.load", "torch.hub.load", "torch.package.PackageImporter", "pandas.read_pickle"}
-CALLS |= {"yaml.unsafe_load", "yaml.unsafe_load_all", "yaml.full_load", "yaml.full_load_all", "yaml.load_all"}
+CALLS |= {
+    "yaml.unsafe_load",
+    "yaml.unsafe_load_all",
+    "yaml.full_load",
+    "yaml.full_load_all",
+    "yaml.load_all",
+}
 LOADERS = {"BaseLoader", "SafeLoader", "CSafeLoader", "CBaseLoader"}
 
 
@@ -28,8 +74,16 @@ def find_unsafe(tree: ast.Module) -> Iterator[tuple[int, str]]:
     known = dict(_imported(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            yield from ((node.lineno, f"imports {name}") for name in names if name.split(".")[0] in MODULES and name not in HARMLESS)
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+            )
+            yield from (
+                (node.lineno, f"imports {name}")
+                for name in names
+                if name.split(".")[0] in MODULES and name not in HARMLESS
+            )
         if isinstance(node, ast.Call):
             yield from ((node.lineno, reason) for reason in judge_call(node, known))
 
@@ -40,7 +94,9 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)
         elif isinstance(node, ast.ImportFrom):
-            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+            yield from (
+                (alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names
+            )
 
 
 def judge_call(call: ast.Call, known: Mapping[str, str]) -> Iterator[str]:
@@ -91,7 +147,10 @@ def test_sources_run_nothing_that_a_file_brings() -> None:
         ("from os import system\nsystem(line)", "calls os.system"),
         ("import subprocess as s\ns.getoutput(line)", "calls subprocess.getoutput"),
         ("import socket\nsocket.create_connection(place)", "calls socket.create_connection"),
-        ("from importlib.util import spec_from_file_location as find\nfind(name, path)", "calls importlib.util.spec_from_file_location"),
+        (
+            "from importlib.util import spec_from_file_location as find\nfind(name, path)",
+            "calls importlib.util.spec_from_file_location",
+        ),
         ("shutil.unpack_archive(path)", "calls shutil.unpack_archive"),
         ("import pandas as pd\npd.read_pickle(path)", "calls pandas.read_pickle"),
         ("from torch import jit\njit.load(path)", "calls torch.jit.load"),
@@ -108,7 +167,10 @@ def test_sources_run_nothing_that_a_file_brings() -> None:
         ("np.load(path, allow_pickle=True)", "allow_pickle"),
         ("subprocess.run(line, shell=True)", "a shell"),
         ("archive.extractall(folder)", "extractall writes where an archive says"),
-        ("AutoModel.from_pretrained(name, trust_remote_code=True)", "trust_remote_code without being asked"),
+        (
+            "AutoModel.from_pretrained(name, trust_remote_code=True)",
+            "trust_remote_code without being asked",
+        ),
     ],
 )
 def test_the_check_finds_what_it_looks_for(code: str, reason: str) -> None:

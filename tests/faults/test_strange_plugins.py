@@ -16,7 +16,15 @@ import strange_plugin
 from builders import run_at
 from scipy.sparse import coo_array, csr_array
 
-from plant_cli.api import Dataset, FittedScorer, MetricValue, Reason, Result, SilentReporter, WeightedMetric
+from plant_cli.api import (
+    Dataset,
+    FittedScorer,
+    MetricValue,
+    Reason,
+    Result,
+    SilentReporter,
+    WeightedMetric,
+)
 from plant_cli.cli.failures import report_failures
 from plant_cli.registry import Registry
 
@@ -57,7 +65,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("strange") / "corpus.jsonl"
     splits = ["train"] * 24 + ["validation"] * 8 + ["test"] * 8
     rows = [
-        {"doc_id": str(row), "text": f"{TEXTS[row % 4]} {row}", "labels": [f"L{row % 4}"], "split": split}
+        {
+            "doc_id": str(row),
+            "text": f"{TEXTS[row % 4]} {row}",
+            "labels": [f"L{row % 4}"],
+            "split": split,
+        }
         for row, split in enumerate(splits)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -70,9 +83,13 @@ def plant(registry: Registry, corpus: Path, tmp_path: Path) -> Callable[..., Any
 
     def run(command: str, *sets: str, path: Path | None = None, **request: Any) -> Any:
         name, *usual = SETS[command]
-        named = () if command in ("read", "strange", "suggest", "eval") else (f"data.path={corpus}",)
+        named = (
+            () if command in ("read", "strange", "suggest", "eval") else (f"data.path={corpus}",)
+        )
         with report_failures("plant-cli", registry):
-            return run_at(path or tmp_path / "run", name, *named, *usual, *sets, registry=registry, **request)
+            return run_at(
+                path or tmp_path / "run", name, *named, *usual, *sets, registry=registry, **request
+            )
 
     return run
 
@@ -88,20 +105,35 @@ def trained(registry: Registry, corpus: Path, tmp_path_factory: pytest.TempPathF
 
 
 VALUES: list[Any] = [None, 5, "text", [None], EMPTY]
-CASES = [(name, how) for name in COMMANDS if name != "recognise" for how in ("exit", "raise", *((("give", value)) for value in VALUES))]
+CASES = [
+    (name, how)
+    for name in COMMANDS
+    if name != "recognise"
+    for how in ("exit", "raise", *((("give", value)) for value in VALUES))
+]
 
 
 @pytest.mark.parametrize(("name", "how"), CASES, ids=str)
 def test_a_function_that_fails_is_the_plugins_failure(
-    plant: Callable[..., Any], trained: Path, name: str, how: Any, capsys: pytest.CaptureFixture[str]
+    plant: Callable[..., Any],
+    trained: Path,
+    name: str,
+    how: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Exit code 5, and the component or the plugin by name: never success, never a bug of plant."""
     strange_plugin.MISBEHAVE[name] = how
     command = COMMANDS[name]
     with pytest.raises(SystemExit) as left:
-        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+        plant(
+            command,
+            path=trained if command in ("suggest", "eval") else None,
+            force=command == "eval",
+        )
     said = capsys.readouterr().err
-    assert left.value.code == (4 if (name, how) == ("load", "raise") else 5), said  # damaged arrays would do the same
+    assert left.value.code == (4 if (name, how) == ("load", "raise") else 5), (
+        said
+    )  # damaged arrays would do the same
     assert "strange" in said.splitlines()[0]
     assert "a bug" not in said
     if how == "exit":
@@ -109,11 +141,22 @@ def test_a_function_that_fails_is_the_plugins_failure(
         assert f"{strange_plugin.__file__}:" in said
 
 
-LAZY = {"doc_id": ["a", "b"], "text": ["fever and cough", "fever and pain"], "labels": [["F"], ["A"]]}
+LAZY = {
+    "doc_id": ["a", "b"],
+    "text": ["fever and cough", "fever and pain"],
+    "labels": [["F"], ["A"]],
+}
 
 
 def metric(**changes: Any) -> MetricValue:
-    return MetricValue(**{"name": "strangeness", "contributions": np.ones((8, 2)), "combine": lambda sums: sums[:, 0], **changes})
+    return MetricValue(
+        **{
+            "name": "strangeness",
+            "contributions": np.ones((8, 2)),
+            "combine": lambda sums: sums[:, 0],
+            **changes,
+        }
+    )
 
 
 COUNTER = strange_plugin.Counter(np.ones(4))
@@ -146,7 +189,10 @@ DEEPER: list[tuple[str, Any]] = [
     ("compute", [metric(contributions=np.full((8, 2), "a"))]),
     ("compute", [metric(combine=5)]),
     ("compute", [metric(per_document=np.ones(3))]),
-    ("compute", [WeightedMetric(name="strangeness", documents=3, compute=lambda weights: weights[:, 0])]),
+    (
+        "compute",
+        [WeightedMetric(name="strangeness", documents=3, compute=lambda weights: weights[:, 0])],
+    ),
     ("compute", [WeightedMetric(name="strangeness", documents=8, compute=lambda weights: None)]),  # type: ignore[arg-type,return-value]
     ("combine", np.zeros(7)),
     ("combine", np.zeros((1, 1))),
@@ -167,12 +213,20 @@ DEEPER: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), DEEPER, ids=range(len(DEEPER)))
 def test_what_is_wrong_inside_is_the_plugins_failure(
-    plant: Callable[..., Any], trained: Path, name: str, value: Any, capsys: pytest.CaptureFixture[str]
+    plant: Callable[..., Any],
+    trained: Path,
+    name: str,
+    value: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     strange_plugin.MISBEHAVE[name] = ("give", value)
     command = COMMANDS[name]
     with pytest.raises(SystemExit) as left:
-        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+        plant(
+            command,
+            path=trained if command in ("suggest", "eval") else None,
+            force=command == "eval",
+        )
     said = capsys.readouterr().err
     assert left.value.code == 5, said
     assert "strange" in said
@@ -197,25 +251,37 @@ def test_what_is_handed_out_cannot_be_written_to(
     strange_plugin.MISBEHAVE[name] = "write"
     command = COMMANDS[name]
     with pytest.raises(SystemExit):
-        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+        plant(
+            command,
+            path=trained if command in ("suggest", "eval") else None,
+            force=command == "eval",
+        )
     said = capsys.readouterr().err
     assert WRITERS[name] in said
     assert "read-only" in said
 
 
 @pytest.mark.parametrize("name", ["run", "score", "compute", "recognise", "dataset"])
-def test_what_a_plugin_prints_is_no_result(plant: Callable[..., Any], trained: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_plugin_prints_is_no_result(
+    plant: Callable[..., Any], trained: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     strange_plugin.MISBEHAVE[name] = "print"
     command = COMMANDS[name]
-    plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+    plant(
+        command, path=trained if command in ("suggest", "eval") else None, force=command == "eval"
+    )
     written = capsys.readouterr()
     assert written.out == ""
     assert "noise of a plugin" in written.err
 
 
-@pytest.mark.parametrize("how", ["raise", "exit", *(("give", value) for value in (5, [2], EMPTY))], ids=str)
+@pytest.mark.parametrize(
+    "how", ["raise", "exit", *(("give", value) for value in (5, [2], EMPTY))], ids=str
+)
 @pytest.mark.parametrize("name", ["recognise", "compute", "combine"])
-def test_a_component_that_nobody_asked_for_stops_no_command(plant: Callable[..., Any], trained: Path, name: str, how: Any) -> None:
+def test_a_component_that_nobody_asked_for_stops_no_command(
+    plant: Callable[..., Any], trained: Path, name: str, how: Any
+) -> None:
     """It is passed over with a warning that says how to leave its plugin out."""
     strange_plugin.MISBEHAVE[name] = how
     reporter = SilentReporter()

@@ -12,20 +12,42 @@ import pytest
 
 from plant_cli.data.files import read_json
 
-MIG = ("-m", "plant_cli", "mig", "--dataset", "synthetic-clinic", "--set", "data.dataset.documents=60", "--quiet")
+MIG = (
+    "-m",
+    "plant_cli",
+    "mig",
+    "--dataset",
+    "synthetic-clinic",
+    "--set",
+    "data.dataset.documents=60",
+    "--quiet",
+)
 
 
 def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Run a line of shell in a folder; `$P` is the command line."""
-    environment = {**os.environ, "P": f"{sys.executable} {' '.join(MIG)}", "PLANT": f"{sys.executable} -m plant_cli"}
-    return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "P": f"{sys.executable} {' '.join(MIG)}",
+        "PLANT": f"{sys.executable} -m plant_cli",
+    }
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_harm_nothing(tmp_path: Path, closed: str) -> None:
     ended = shell(tmp_path, f"$P {closed}")
     assert ended.returncode == 0, ended.stderr
-    assert read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+    assert (
+        read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+    )
 
 
 def test_a_full_disk_behind_stdout_does_not_deny_what_is_done(tmp_path: Path) -> None:
@@ -34,17 +56,24 @@ def test_a_full_disk_behind_stdout_does_not_deny_what_is_done(tmp_path: Path) ->
     ended = shell(tmp_path, "$P > /dev/full")
     assert ended.returncode == 6
     assert "the stage is done and recorded, but its result could not be shown" in ended.stderr
-    assert read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+    assert (
+        read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+    )
 
 
 def test_a_folder_that_was_deleted_is_told(tmp_path: Path) -> None:
-    ended = shell(tmp_path, "mkdir gone; cd gone; rmdir ../gone; $PLANT data make synthetic-clinic -O x.csv")
+    ended = shell(
+        tmp_path, "mkdir gone; cd gone; rmdir ../gone; $PLANT data make synthetic-clinic -O x.csv"
+    )
     assert ended.returncode == 2
     assert "the output cannot be written" in ended.stderr
 
 
 def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
-    for place, code, text in (("/proc/x.csv", 2, "the output cannot be written"), ("/dev/null/x.parquet", 6, "the system refuses a file")):
+    for place, code, text in (
+        ("/proc/x.csv", 2, "the output cannot be written"),
+        ("/dev/null/x.parquet", 6, "the system refuses a file"),
+    ):
         ended = shell(tmp_path, f"$PLANT data make synthetic-clinic --documents 60 -O {place}")
         assert (ended.returncode, text in ended.stderr) == (code, True), ended.stderr
 
@@ -69,5 +98,11 @@ started.main()
 
 
 def test_ctrl_c_while_everything_is_loaded_shows_no_trace(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

@@ -16,7 +16,9 @@ LABEL = "Z\x1b[31mred"
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     rows = [
-        f"{split}\t{word} and more\t{LABEL if word == 'fever' else word}" for split in ("train", "validation", "test") for word in WORDS
+        f"{split}\t{word} and more\t{LABEL if word == 'fever' else word}"
+        for split in ("train", "validation", "test")
+        for word in WORDS
     ]
     (tmp_path / "c.tsv").write_text("\n".join(["split\ttext\tlabels", *rows, ""]))
     return tmp_path

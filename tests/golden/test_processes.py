@@ -18,7 +18,14 @@ import torch
 from safetensors.numpy import load_file
 
 Launch = Callable[..., list[tuple[int, str, str]]]
-BACKBONE = ["--set", "model.backbone.name=tiny", "--set", "model.backbone.hidden=16", "--set", "model.backbone.layers=1"]
+BACKBONE = [
+    "--set",
+    "model.backbone.name=tiny",
+    "--set",
+    "model.backbone.hidden=16",
+    "--set",
+    "model.backbone.layers=1",
+]
 # Softmax takes off what all positions share: these have no gradient but rounding, which Adam makes as large as any.
 WITHOUT_EFFECT = {"pretrain-attn": {"to_key.bias", "norm.bias"}, "finetune": {"to_key.bias"}}
 STEPS = ["--batch", "16", "--micro-batch", "3", "--precision", "fp32"]  # six micro-batches a step
@@ -34,24 +41,63 @@ def run(launch: Launch, count: int, *arguments: str) -> str:
 
 @pytest.fixture
 def corpus(launch: Launch) -> None:
-    run(launch, 1, "data", "make", "synthetic-clinic", "-O", "clinic.parquet", "--documents", "100", "--labels", "12")
+    run(
+        launch,
+        1,
+        "data",
+        "make",
+        "synthetic-clinic",
+        "-O",
+        "clinic.parquet",
+        "--documents",
+        "100",
+        "--labels",
+        "12",
+    )
     for folder in ("one", "two"):
         run(launch, 1, "mig", "clinic.parquet", "--run", folder)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
-def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
+def test_training_and_scores_of_two_processes_are_those_of_one(
+    launch: Launch, tmp_path: Path
+) -> None:
     for count, folder in ((1, "one"), (2, "two")):
         where = ["--run", folder]
-        run(launch, count, "pretrain-attn", *where, *BACKBONE, *STEPS, "--epochs", "2", "--no-freeze-backbone")
         run(
-            launch, count, "finetune", *where, *STEPS, "--epochs", "2", "--init", "random", "--unfreeze", "all", "--scorers", "words,linear"
+            launch,
+            count,
+            "pretrain-attn",
+            *where,
+            *BACKBONE,
+            *STEPS,
+            "--epochs",
+            "2",
+            "--no-freeze-backbone",
+        )
+        run(
+            launch,
+            count,
+            "finetune",
+            *where,
+            *STEPS,
+            "--epochs",
+            "2",
+            "--init",
+            "random",
+            "--unfreeze",
+            "all",
+            "--scorers",
+            "words,linear",
         )
         run(launch, count, "finetune", *where, *STEPS, "--epochs", "1", "--tag", "planted")
     one, two = tmp_path / "one", tmp_path / "two"
     for stage in ("pretrain-attn", "finetune", "finetune-planted"):
-        rows = [[json.loads(line) for line in (folder / stage / "history.jsonl").open()] for folder in (one, two)]
+        rows = [
+            [json.loads(line) for line in (folder / stage / "history.jsonl").open()]
+            for folder in (one, two)
+        ]
         for a, b in zip(*rows, strict=True):
             assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
     for stage in ("pretrain-attn", "finetune"):
@@ -63,18 +109,52 @@ def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, t
     for count, tag in ((1, []), (2, ["--force"])):
         run(launch, count, "predict", "--run", "two", *tag)
         (two / "predict" / "predictions.parquet").rename(tmp_path / f"by-{count}.parquet")
-    assert pl.read_parquet(tmp_path / "by-1.parquet").equals(pl.read_parquet(tmp_path / "by-2.parquet"))
+    assert pl.read_parquet(tmp_path / "by-1.parquet").equals(
+        pl.read_parquet(tmp_path / "by-2.parquet")
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize("shortlist", ["none", "{name: words, size: 1, frequent: 1}"])
-def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path, shortlist: str) -> None:
-    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}", "--set", f"finetune.shortlist={shortlist}"]
+def test_sparse_updates_of_two_processes_are_those_of_one(
+    launch: Launch, tmp_path: Path, shortlist: str
+) -> None:
+    loss = [
+        "--set",
+        "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}",
+        "--set",
+        f"finetune.shortlist={shortlist}",
+    ]
     for count, folder in ((1, "one"), (2, "two")):
-        options = [*BACKBONE, "--batch", "6", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2", "--unfreeze", "all", *loss]
-        run(launch, count, "finetune", "--run", folder, "--init", "random", "--sparse-updates", *options)
-    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+        options = [
+            *BACKBONE,
+            "--batch",
+            "6",
+            "--micro-batch",
+            "3",
+            "--precision",
+            "fp32",
+            "--epochs",
+            "2",
+            "--unfreeze",
+            "all",
+            *loss,
+        ]
+        run(
+            launch,
+            count,
+            "finetune",
+            "--run",
+            folder,
+            "--init",
+            "random",
+            "--sparse-updates",
+            *options,
+        )
+    expected, found = (
+        load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two")
+    )
     for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-4), name
 
@@ -102,7 +182,9 @@ def keeping_states(stage: Path) -> Iterator[None]:
         while not over.wait(0.01):
             for mark in stage.glob("checkpoints/step-*/DONE"):
                 kept.mkdir(exist_ok=True)
-                with suppress(FileExistsError, FileNotFoundError):  # kept already, or removed meanwhile
+                with suppress(
+                    FileExistsError, FileNotFoundError
+                ):  # kept already, or removed meanwhile
                     os.link(mark.with_name("optimizer.pt"), kept / mark.parent.name)
 
     watcher = Thread(target=watch)
@@ -120,16 +202,45 @@ def keeping_states(stage: Path) -> Iterator[None]:
     ("way", "told", "decoder"),
     [
         ("FSDP", "backbone and label tables are sharded over 2 processes", "label-attention"),
-        ("FSDP", "backbone and label tables are sharded over 2 processes", "{name: joint-laat, lstm: 8, inner: 8, prefix: 1, dropout: 0}"),
+        (
+            "FSDP",
+            "backbone and label tables are sharded over 2 processes",
+            "{name: joint-laat, lstm: 8, inner: 8, prefix: 1, dropout: 0}",
+        ),
         ("DEEPSPEED", "DeepSpeed steps the optimiser (processes: 2)", "label-attention"),
     ],
 )
 def test_what_does_not_fit_is_shared_between_processes(
-    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str, decoder: str
+    launch: Launch,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    told: str,
+    decoder: str,
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two processes on processors, wherever this runs
-    command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
-    command += ["--init", "random", "--unfreeze", "gradual", "--scorers", "none"]  # three micro-batches a step: one process has one less
+    monkeypatch.setenv(
+        "CUDA_VISIBLE_DEVICES", ""
+    )  # two processes on processors, wherever this runs
+    command = [
+        "finetune",
+        *BACKBONE,
+        "--batch",
+        "9",
+        "--micro-batch",
+        "3",
+        "--precision",
+        "fp32",
+        "--epochs",
+        "2",
+    ]
+    command += [
+        "--init",
+        "random",
+        "--unfreeze",
+        "gradual",
+        "--scorers",
+        "none",
+    ]  # three micro-batches a step: one process has one less
     command += ["--set", f"model.decoder={decoder}"]
     if way == "DEEPSPEED":
         pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
@@ -138,23 +249,39 @@ def test_what_does_not_fit_is_shared_between_processes(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         description = LAUNCH.format(way=way, port=free.getsockname()[1]).splitlines(keepends=True)
-    (tmp_path / "two.yaml").write_text("".join(line for line in description if "_config" not in line or way.lower() in line))
+    (tmp_path / "two.yaml").write_text(
+        "".join(line for line in description if "_config" not in line or way.lower() in line)
+    )
     with keeping_states(tmp_path / "two" / "finetune"):
-        ((code, _, error),) = launch(1, *command, "--run", "two", "--launch", "two.yaml", launched=False)
+        ((code, _, error),) = launch(
+            1, *command, "--run", "two", "--launch", "two.yaml", launched=False
+        )
     assert code == 0, error
     assert told in error
-    rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
+    rows = [
+        [json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()]
+        for folder in ("one", "two")
+    ]
     for a, b in zip(*rows, strict=True):
         assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
-    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    expected, found = (
+        load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two")
+    )
     for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-4), name
-    steps = {path.name for path in (tmp_path / "one").glob(".states/*")} & {path.name for path in (tmp_path / "two").glob(".states/*")}
-    states = [torch.load(tmp_path / folder / ".states" / max(steps), weights_only=True)["state"] for folder in ("one", "two")]
+    steps = {path.name for path in (tmp_path / "one").glob(".states/*")} & {
+        path.name for path in (tmp_path / "two").glob(".states/*")
+    }
+    states = [
+        torch.load(tmp_path / folder / ".states" / max(steps), weights_only=True)["state"]
+        for folder in ("one", "two")
+    ]
     assert [s.keys() for s in states[:1]] == [s.keys() for s in states[1:]]
     for number, kept in states[0].items():
         assert states[1][number]["exp_avg"].shape == kept["exp_avg"].shape
-        torch.testing.assert_close(states[1][number]["exp_avg"], kept["exp_avg"], atol=1e-3, rtol=1e-2)
+        torch.testing.assert_close(
+            states[1][number]["exp_avg"], kept["exp_avg"], atol=1e-3, rtol=1e-2
+        )
 
 
 @pytest.mark.slow
@@ -162,7 +289,17 @@ def test_what_does_not_fit_is_shared_between_processes(
 def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
 ) -> None:
-    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "3", "--checkpoint-minutes", "1e-4"]
+    command = [
+        "pretrain-attn",
+        "--run",
+        "two",
+        *BACKBONE,
+        *STEPS,
+        "--epochs",
+        "3",
+        "--checkpoint-minutes",
+        "1e-4",
+    ]
     first, second = start_processes(2, *command)
     checkpoints = tmp_path / "two" / "pretrain-attn" / "checkpoints"
     deadline = time.monotonic() + 180
@@ -178,7 +315,10 @@ def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     told = run(launch, 1, *command, "--resume")
     assert "resumed in epoch" in told
     run(launch, 1, "pretrain-attn", "--run", "one", *command[3:])
-    expected, found = (load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors") for folder in ("one", "two"))
+    expected, found = (
+        load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors")
+        for folder in ("one", "two")
+    )
     for name in expected.keys() - WITHOUT_EFFECT["pretrain-attn"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-3), name
 
@@ -216,7 +356,12 @@ def test_a_launch_file_starts_the_processes_it_describes(launch: Launch, tmp_pat
     ((code, out, error),) = launch(1, *command, "--launch", "two.yaml", launched=False)
     assert code == 0, error
     assert out.count("nDCG") >= 1
-    assert json.loads((tmp_path / "one" / "pretrain-attn" / "stage.json").read_text())["environment"]["processes"] == 2
+    assert (
+        json.loads((tmp_path / "one" / "pretrain-attn" / "stage.json").read_text())["environment"][
+            "processes"
+        ]
+        == 2
+    )
 
 
 @pytest.mark.slow

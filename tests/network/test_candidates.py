@@ -14,7 +14,14 @@ from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, Reading, SilentReporter
 from plant_cli.network import candidates
-from plant_cli.network.candidates import UNSCORED, ShortlistedLabels, _checked, measure_recall, score_all, score_pairs
+from plant_cli.network.candidates import (
+    UNSCORED,
+    ShortlistedLabels,
+    _checked,
+    measure_recall,
+    score_all,
+    score_pairs,
+)
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, make_tokens
 
@@ -27,19 +34,32 @@ def test_recall_is_that_of_a_plain_loop(small_network: Callable[..., Any]) -> No
     reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU)
     network.eval()
     with torch.no_grad():
-        exact = [network.decoder(reader.read(np.array([row])))[0].topk(4).indices.tolist() for row in range(4)]
+        exact = [
+            network.decoder(reader.read(np.array([row])))[0].topk(4).indices.tolist()
+            for row in range(4)
+        ]
     proposed = [[0, 1, 2], [3, 4, 5, 6, 7, 8], [], list(range(9))]
     found = ShortlistedLabels([np.array(labels, dtype=np.int64) for labels in proposed], 9)
-    expected = [len(set(best) & set(labels)) / 4 for best, labels in zip(exact, proposed, strict=True)]
-    assert measure_recall(network, reader, CPU, found, 4, batch=3) == pytest.approx(np.mean(expected))
+    expected = [
+        len(set(best) & set(labels)) / 4 for best, labels in zip(exact, proposed, strict=True)
+    ]
+    assert measure_recall(network, reader, CPU, found, 4, batch=3) == pytest.approx(
+        np.mean(expected)
+    )
     # of two documents: the first and the last
-    assert measure_recall(network, reader, CPU, found, 4, batch=3, sample=2) == pytest.approx((expected[0] + expected[3]) / 2)
+    assert measure_recall(network, reader, CPU, found, 4, batch=3, sample=2) == pytest.approx(
+        (expected[0] + expected[3]) / 2
+    )
 
 
 def test_candidates_are_told_document_by_document() -> None:
     found = ShortlistedLabels([np.array([2, 0]), np.array([], dtype=np.int64), np.array([1])], 3)
     assert found.most == 2
-    assert found.of(np.array([2, 0, 1]), torch.device("cpu")).tolist() == [[False, True, False], [True, False, True], [False] * 3]
+    assert found.of(np.array([2, 0, 1]), torch.device("cpu")).tolist() == [
+        [False, True, False],
+        [True, False, True],
+        [False] * 3,
+    ]
 
 
 def test_further_pairs_join_and_recall_of_gold_is_their_share() -> None:
@@ -80,10 +100,14 @@ PAIR_TEXTS = ["a fever", "", "a cough and a leg, broken in two places"]
 def batch(small_network: Callable[..., Any]) -> tuple[Any, Reading]:
     network = small_network(labels=7).eval()
     with torch.no_grad():
-        return network.decoder, Reading.of(*network.backbone.encode(network.backbone.tokenize(PAIR_TEXTS)))
+        return network.decoder, Reading.of(
+            *network.backbone.encode(network.backbone.tokenize(PAIR_TEXTS))
+        )
 
 
-def test_blocks_of_labels_give_what_all_at_once_give(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_labels_give_what_all_at_once_give(
+    batch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = score_all(*batch, 7)
     monkeypatch.setattr(candidates, "LABELS_PER_BLOCK", 3)
     assert whole.shape == (3, 7)
@@ -106,9 +130,15 @@ class OneByOne(nn.Module):
 
 
 @pytest.mark.parametrize(("block", "all_labels"), [(3, False), (100, False), (100, True)])
-@pytest.mark.parametrize("wrap", [lambda decoder: decoder, OneByOne], ids=["pairs", "document by document"])
+@pytest.mark.parametrize(
+    "wrap", [lambda decoder: decoder, OneByOne], ids=["pairs", "document by document"]
+)
 def test_wanted_pairs_are_scored_as_among_all(
-    batch: Any, wrap: Callable[[Any], Any], block: int, all_labels: bool, monkeypatch: pytest.MonkeyPatch
+    batch: Any,
+    wrap: Callable[[Any], Any],
+    block: int,
+    all_labels: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(candidates, "NOT_LEFT_OUT", {"cpu"} if all_labels else set())
     decoder, reading = batch
@@ -118,5 +148,11 @@ def test_wanted_pairs_are_scored_as_among_all(
     found = score_pairs(wrap(decoder), reading, WANTED)
     assert (found[~WANTED] == UNSCORED).all()
     assert not torch.sigmoid(found[1]).any()
-    assert_equal((found[WANTED], weights), (whole[WANTED], weights), tolerance=1e-6, gradients=1e-6, relative=1e-4)
+    assert_equal(
+        (found[WANTED], weights),
+        (whole[WANTED], weights),
+        tolerance=1e-6,
+        gradients=1e-6,
+        relative=1e-4,
+    )
     assert (score_pairs(decoder, reading, torch.zeros(3, 7, dtype=torch.bool)) == UNSCORED).all()

@@ -23,7 +23,12 @@ def _threads() -> object:
 
 @pytest.mark.parametrize(
     ("precision", "fast", "dtype"),
-    [("auto", True, torch.bfloat16), ("auto", False, torch.float32), ("fp32", True, torch.float32), ("bf16", False, torch.bfloat16)],
+    [
+        ("auto", True, torch.bfloat16),
+        ("auto", False, torch.float32),
+        ("fp32", True, torch.float32),
+        ("bf16", False, torch.bfloat16),
+    ],
     ids=str,
 )
 def test_auto_takes_bf16_only_where_the_processor_has_it(
@@ -38,10 +43,21 @@ def test_auto_takes_bf16_only_where_the_processor_has_it(
 
 @pytest.mark.parametrize(
     ("has", "precision", "dtype"),
-    [(True, "auto", torch.bfloat16), (True, "fp32", torch.float32), (False, "auto", torch.float32), (False, "bf16", torch.float32)],
+    [
+        (True, "auto", torch.bfloat16),
+        (True, "fp32", torch.float32),
+        (False, "auto", torch.float32),
+        (False, "bf16", torch.float32),
+    ],
 )
-def test_a_card_without_bf16_computes_in_fp32(has: bool, precision: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has and not including_emulation)
+def test_a_card_without_bf16_computes_in_fp32(
+    has: bool, precision: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        torch.cuda,
+        "is_bf16_supported",
+        lambda *, including_emulation: has and not including_emulation,
+    )
     assert find_dtype(torch.device("cuda"), precision) == dtype
 
 
@@ -63,9 +79,13 @@ def test_numbers_that_are_all_but_zero_are_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "cpu"), (False, False, "cpu")], ids=["cuda", "mps", "cpu"]
+    ("cuda", "mps", "expected"),
+    [(True, True, "cuda"), (False, True, "cpu"), (False, False, "cpu")],
+    ids=["cuda", "mps", "cpu"],
 )
-def test_auto_is_the_fastest_that_can_do_all(cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_fastest_that_can_do_all(
+    cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: int(cuda))
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
@@ -108,7 +128,9 @@ def test_each_item_is_worked_on_by_one_thread_of_as_many_as_torch_has(threads: i
 
 
 @pytest.mark.parametrize(("count", "items"), [(1, 5), (3, 2), (3, 0)])
-def test_few_items_and_one_thread_stay_with_the_caller(threads: int, count: int, items: int) -> None:
+def test_few_items_and_one_thread_stay_with_the_caller(
+    threads: int, count: int, items: int
+) -> None:
     torch.set_num_threads(count)
     found = list(each(lambda _: (threading.get_ident(), torch.get_num_threads()), range(items)))
     assert found == [(threading.get_ident(), count)] * items
@@ -116,7 +138,11 @@ def test_few_items_and_one_thread_stay_with_the_caller(threads: int, count: int,
 
 def test_modes_are_those_of_the_caller(threads: int) -> None:
     def work(_: int) -> tuple[bool, bool, torch.dtype]:
-        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+        return (
+            torch.is_grad_enabled(),
+            torch.is_inference_mode_enabled(),
+            (torch.ones(2, 2) @ torch.ones(2, 2)).dtype,
+        )
 
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
         assert set(each(work, range(6))) == {(False, False, torch.bfloat16)}
@@ -141,15 +167,26 @@ def test_a_failure_is_raised_and_ends_the_rest(threads: int) -> None:
 
 
 def test_another_device_has_threads_of_its_own(threads: int) -> None:
-    assert set(each(lambda _: threading.get_ident(), range(6), torch.device("meta"))) == {threading.get_ident()}
+    assert set(each(lambda _: threading.get_ident(), range(6), torch.device("meta"))) == {
+        threading.get_ident()
+    }
 
 
-@pytest.mark.parametrize(("size", "multiple", "expected"), [(0, 16, 0), (1, 16, 16), (16, 16, 16), (17, 16, 32), (5, 1, 5)])
+@pytest.mark.parametrize(
+    ("size", "multiple", "expected"),
+    [(0, 16, 0), (1, 16, 16), (16, 16, 16), (17, 16, 32), (5, 1, 5)],
+)
 def test_the_next_multiple(size: int, multiple: int, expected: int) -> None:
     assert round_up(size, multiple) == expected
 
 
-@pytest.mark.parametrize(("installed", "expected"), [(object(), {"cuda"}), (None, set())], ids=["triton", "no triton"])
-def test_only_a_graphics_card_with_triton_runs_kernels(installed: object, expected: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plant_cli.network.compute.find_spec", lambda name: {"triton": installed}.get(name))
+@pytest.mark.parametrize(
+    ("installed", "expected"), [(object(), {"cuda"}), (None, set())], ids=["triton", "no triton"]
+)
+def test_only_a_graphics_card_with_triton_runs_kernels(
+    installed: object, expected: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "plant_cli.network.compute.find_spec", lambda name: {"triton": installed}.get(name)
+    )
     assert {device for device in ("cuda", "cpu", "mps") if uses_triton(device)} == expected

@@ -29,15 +29,28 @@ from plant_cli.network import huggingface
 from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
 from plant_cli.network.profile import ATTENTION, BERT_ATTENTION, Family, HuggingFaceOptions
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    *"abcdefghijklmnopqrstuvwxyz",
+    "fever",
+    "cough",
+    "patient",
+]
 
 
 def save_tokenizer(folder: Path, *, framed: bool) -> None:
     plain = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
     if framed:
-        plain.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-    PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+        plain.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+    PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]"
+    ).save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +58,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder")
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=24
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=24,
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     save_tokenizer(folder, framed=True)
@@ -57,7 +75,12 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("causal")
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, max_position_embeddings=64
+        vocab_size=len(WORDS),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=64,
     )
     LlamaModel(config).save_pretrained(folder)
     save_tokenizer(folder, framed=False)
@@ -67,7 +90,8 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def load(folder: Path, kind: str = "encoder", **options: object) -> HuggingFaceBackbone:
     targets = BERT_ATTENTION if kind == "encoder" else ATTENTION
     return HuggingFaceBackbone(
-        Profile(model=str(folder), adapter_targets=targets, kind=kind), HuggingFaceOptions(**{"overlap": 4} | options)
+        Profile(model=str(folder), adapter_targets=targets, kind=kind),
+        HuggingFaceOptions(**{"overlap": 4} | options),
     )
 
 
@@ -79,7 +103,9 @@ def test_offsets_point_at_the_words_and_the_rest_is_counted(encoder: Path) -> No
     assert [len(i) for i in batch.ids] == [3, 3, 1]
 
 
-def test_hidden_states_are_those_of_the_model_without_special_tokens_or_neighbours(encoder: Path) -> None:
+def test_hidden_states_are_those_of_the_model_without_special_tokens_or_neighbours(
+    encoder: Path,
+) -> None:
     backbone = load(encoder)
     backbone.module().eval()
     batch = backbone.tokenize(["fever cough", "patient"])
@@ -94,14 +120,17 @@ def test_hidden_states_are_those_of_the_model_without_special_tokens_or_neighbou
 
 def test_a_prompt_stands_in_every_window_and_has_no_states(encoder: Path) -> None:
     backbone = HuggingFaceBackbone(
-        Profile(model=str(encoder), adapter_targets=BERT_ATTENTION, prompt="patient a"), HuggingFaceOptions(window=12, overlap=4)
+        Profile(model=str(encoder), adapter_targets=BERT_ATTENTION, prompt="patient a"),
+        HuggingFaceOptions(window=12, overlap=4),
     )
     backbone.module().eval()
     batch = backbone.tokenize(["a b c d e f g"])
     hidden, mask = backbone.encode(batch)
     window = [2, WORDS.index("patient"), WORDS.index("a"), *batch.ids[0].tolist(), 3]
     assert mask.sum() == 7
-    torch.testing.assert_close(hidden[0], backbone.network(input_ids=torch.tensor([window])).last_hidden_state[0, 3:-1])
+    torch.testing.assert_close(
+        hidden[0], backbone.network(input_ids=torch.tensor([window])).last_hidden_state[0, 3:-1]
+    )
 
 
 def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> None:
@@ -115,7 +144,9 @@ def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> 
     )
     profile = Profile(model="org/original", adapter_targets=BERT_ATTENTION, packed=packed)
     with torch.device("meta"):
-        assert next(HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4)).module().parameters()).is_meta
+        assert next(
+            HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4)).module().parameters()
+        ).is_meta
     assert calls == []
     backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4))
     backbone.module().eval()
@@ -128,9 +159,15 @@ def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> 
 
 
 @pytest.mark.parametrize("roberta", [False, True])
-def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path, small_model: Callable[..., Path], roberta: bool) -> None:
+def test_a_document_longer_than_the_model_is_read_to_its_end(
+    encoder: Path, small_model: Callable[..., Path], roberta: bool
+) -> None:
     """RoBERTa keeps positions for padding, which are no part of a window."""
-    backbone = load(small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1) if roberta else encoder)
+    backbone = load(
+        small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1)
+        if roberta
+        else encoder
+    )
     backbone.module().eval()
     assert backbone.window == (32 if roberta else 24)
     hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
@@ -144,11 +181,15 @@ def test_windows_that_hardly_move_on_are_refused(encoder: Path) -> None:
         load(encoder, window=16, overlap=32)
 
 
-def test_full_training_saves_every_weight_and_a_frozen_backbone_none(encoder: Path, tmp_path: Path) -> None:
+def test_full_training_saves_every_weight_and_a_frozen_backbone_none(
+    encoder: Path, tmp_path: Path
+) -> None:
     backbone = load(encoder, adapter="full")
     groups = backbone.layer_groups()
     assert len(groups) == 3
-    assert sorted(id(p) for group in groups for p in group) == sorted(id(p) for p in backbone.module().parameters())
+    assert sorted(id(p) for group in groups for p in group) == sorted(
+        id(p) for p in backbone.module().parameters()
+    )
     with torch.no_grad():
         next(iter(backbone.module().parameters())).add_(1.0)
     backbone.module().eval()
@@ -164,7 +205,9 @@ def test_full_training_saves_every_weight_and_a_frozen_backbone_none(encoder: Pa
 @pytest.mark.parametrize("revision", [None, "abc"])
 def test_a_missing_model_says_how_to_get_it_at_its_commit(revision: str | None) -> None:
     with pytest.raises(ResourceError) as caught:
-        HuggingFaceBackbone(Profile(model="some/model", revision=revision, adapter_targets=()), HuggingFaceOptions())
+        HuggingFaceBackbone(
+            Profile(model="some/model", revision=revision, adapter_targets=()), HuggingFaceOptions()
+        )
     assert "hf download some/model" + (" --revision abc" if revision else "") in caught.value.todo
 
 
@@ -180,13 +223,17 @@ def test_weights_that_were_cut_off_are_named(encoder: Path, tmp_path: Path, adap
 
 @pytest.mark.parametrize("adapter", ["none", "full"])
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "model.pkl"])
-def test_pickled_weights_are_not_read(encoder: Path, tmp_path: Path, name: str, adapter: str) -> None:
+def test_pickled_weights_are_not_read(
+    encoder: Path, tmp_path: Path, name: str, adapter: str
+) -> None:
     """Nor is it said how to have them read all the same."""
     folder = shutil.copytree(encoder, tmp_path / "pickled")
     torch.save(load_file(folder / "model.safetensors"), folder / name)
     load(folder, adapter=adapter)  # beside safetensors they do not matter
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ArtefactError, match=f"the weights of the model are in {name}, a pickled file") as caught:
+    with pytest.raises(
+        ArtefactError, match=f"the weights of the model are in {name}, a pickled file"
+    ) as caught:
         load(folder, adapter=adapter)
     assert "safetensors" in caught.value.expected
     assert "weights_only" not in str(caught.value)
@@ -223,21 +270,40 @@ def test_gradient_checkpointing_changes_no_gradient(causal: Path) -> None:
     found = []
     for checkpointing in (False, True):
         torch.manual_seed(0)
-        backbone = load(causal, "causal", adapter="lora", lora_dropout=0.0, gradient_checkpointing=checkpointing)
+        backbone = load(
+            causal, "causal", adapter="lora", lora_dropout=0.0, gradient_checkpointing=checkpointing
+        )
         backbone.module().train()
         backbone.encode(backbone.tokenize(["patient fever a b"]))[0].square().sum().backward()
-        found.append({n: p.grad for n, p in backbone.module().named_parameters() if p.requires_grad})
+        found.append(
+            {n: p.grad for n, p in backbone.module().named_parameters() if p.requires_grad}
+        )
     assert any("layers.0" in name and bool(gradient.any()) for name, gradient in found[1].items())
     torch.testing.assert_close(found[1], found[0])
 
 
 @pytest.mark.parametrize(
     ("precision", "expand", "told"),
-    [("fp32", True, ""), ("bf16", None, ", in bf16, with weights in 4 bits"), ("bf16", True, ", in bf16, with 4-bit weights written out")],
+    [
+        ("fp32", True, ""),
+        ("bf16", None, ", in bf16, with weights in 4 bits"),
+        ("bf16", True, ", in bf16, with 4-bit weights written out"),
+    ],
 )
-def test_quantised_models_compute_as_precision_says(causal: Path, precision: str, expand: bool | None, told: str) -> None:
-    profile = Profile(model=str(causal), adapter_targets=ATTENTION, kind="causal", device="cpu", precision=precision)
-    backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(adapter="lora", quantization="nf4", expand_weights=expand, overlap=4))
+def test_quantised_models_compute_as_precision_says(
+    causal: Path, precision: str, expand: bool | None, told: str
+) -> None:
+    profile = Profile(
+        model=str(causal),
+        adapter_targets=ATTENTION,
+        kind="causal",
+        device="cpu",
+        precision=precision,
+    )
+    backbone = HuggingFaceBackbone(
+        profile,
+        HuggingFaceOptions(adapter="lora", quantization="nf4", expand_weights=expand, overlap=4),
+    )
     assert backbone.number_format == told
     backbone.module().eval()
     with torch.no_grad():
@@ -248,19 +314,29 @@ def test_quantised_models_compute_as_precision_says(causal: Path, precision: str
     torch.testing.assert_close(hidden[1, :1], alone[0], rtol=2e-2, atol=2e-2)
 
 
-FAMILY = Family(name="some", summary="Some.", models={"small": "org/small@abc", "large": "org/large"}, other_targets={"odd": ("qkv",)})
+FAMILY = Family(
+    name="some",
+    summary="Some.",
+    models={"small": "org/small@abc", "large": "org/large"},
+    other_targets={"odd": ("qkv",)},
+)
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
-    monkeypatch.setattr(huggingface, "HuggingFaceBackbone", lambda profile, options: seen.append(profile))
+    monkeypatch.setattr(
+        huggingface, "HuggingFaceBackbone", lambda profile, options: seen.append(profile)
+    )
     return seen
 
 
 def test_models_go_by_short_name_id_or_folder() -> None:
     names = ("small", "org/small", "large", "else/where")
-    assert [FAMILY.find(name) for name in names] == [("org/small", "abc")] * 2 + [("org/large", None), ("else/where", None)]
+    assert [FAMILY.find(name) for name in names] == [("org/small", "abc")] * 2 + [
+        ("org/large", None),
+        ("else/where", None),
+    ]
 
 
 def test_a_family_is_a_backbone_with_its_models_in_the_help() -> None:
@@ -275,7 +351,9 @@ def test_a_family_is_a_backbone_with_its_models_in_the_help() -> None:
         other.options()()
 
 
-def test_what_is_asked_for_goes_before_what_the_family_says(loaded: list[Any], tmp_path: Path) -> None:
+def test_what_is_asked_for_goes_before_what_the_family_says(
+    loaded: list[Any], tmp_path: Path
+) -> None:
     options = FAMILY.options()
     FAMILY.load(options(), MachineSection(device="cpu"))
     FAMILY.load(options(revision="def", adapter_targets=["qkv"]), MachineSection())

@@ -74,15 +74,29 @@ def pairwise(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k
         best = torch.arange(min(k, end - start), dtype=s.dtype)
         ideal = (gain.sort(descending=True).values[:k] / torch.log2(best + 2)).sum()
         change = ((gain[:, None] - gain) * (discount[:, None] - discount)).abs() / ideal
-        losses.append((change * (r[:, None] > r) * -torch.nn.functional.logsigmoid(sigma * (s[:, None] - s)) / math.log(2)).sum())
+        losses.append(
+            (
+                change
+                * (r[:, None] > r)
+                * -torch.nn.functional.logsigmoid(sigma * (s[:, None] - s))
+                / math.log(2)
+            ).sum()
+        )
     return torch.stack(losses).mean() if losses else 0 * scores.sum()
 
 
-def random_lists(seed: int, lengths: list[int], dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+def random_lists(
+    seed: int, lengths: list[int], dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor, Tensor]:
     """Scores with ties, relevances with ties and zeros."""
     generator = torch.Generator().manual_seed(seed)
     n = sum(lengths)
-    scores = (torch.randn(n, generator=generator, dtype=torch.float64) * 3).round(decimals=1).to(dtype).requires_grad_()
+    scores = (
+        (torch.randn(n, generator=generator, dtype=torch.float64) * 3)
+        .round(decimals=1)
+        .to(dtype)
+        .requires_grad_()
+    )
     relevance = (torch.rand(n, generator=generator).square() * 8).round() / 8
     offsets = torch.tensor([0, *lengths]).cumsum(0)
     return scores, relevance.to(dtype), offsets
@@ -104,7 +118,9 @@ def test_golden_pair() -> None:
 @pytest.mark.parametrize("lengths", [[5], [2, 0, 7, 1, 40, 3], [90, 33, 32, 31, 64, 65]], ids=str)
 @pytest.mark.parametrize(("sigma", "k"), [(1.0, 1000), (0.5, 3), (2.0, 1)])
 @pytest.mark.parametrize("pairs", [1, 500, None])
-def test_equals_the_pairwise_form(lengths: list[int], sigma: float, k: int, pairs: int | None) -> None:
+def test_equals_the_pairwise_form(
+    lengths: list[int], sigma: float, k: int, pairs: int | None
+) -> None:
     scores, relevance, offsets = random_lists(len(lengths), lengths)
     ours = lambda_loss(scores, relevance, offsets, sigma=sigma, k=k, pairs=pairs)
     theirs = pairwise(scores, relevance, offsets, sigma, k)
@@ -114,17 +130,30 @@ def test_equals_the_pairwise_form(lengths: list[int], sigma: float, k: int, pair
 @pytest.mark.usefixtures("form")
 def test_equals_double_loops() -> None:
     scores, relevance, offsets = random_lists(5, [6, 9])
-    halves = [looped(scores[a:b].tolist(), relevance[a:b].tolist(), 1.3, 4) for a, b in ((0, 6), (6, 15))]
-    assert lambda_loss(scores, relevance, offsets, sigma=1.3, k=4).item() == pytest.approx(sum(halves) / 2, abs=1e-10)
+    halves = [
+        looped(scores[a:b].tolist(), relevance[a:b].tolist(), 1.3, 4) for a, b in ((0, 6), (6, 15))
+    ]
+    assert lambda_loss(scores, relevance, offsets, sigma=1.3, k=4).item() == pytest.approx(
+        sum(halves) / 2, abs=1e-10
+    )
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.01)], ids=str)
-def test_coarse_scores_keep_their_type_and_are_summed_in_fp32(dtype: torch.dtype, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.01)], ids=str
+)
+def test_coarse_scores_keep_their_type_and_are_summed_in_fp32(
+    dtype: torch.dtype, tolerance: float
+) -> None:
     coarse, relevance, offsets = random_lists(3, [50, 20, 80], dtype)
     fine = exact([coarse])
-    ours, theirs = lambda_loss(coarse, relevance.float(), offsets), lambda_loss(fine[0], relevance.double(), offsets)
-    assert_equal((ours, [coarse]), (theirs, fine), torch.tensor(1.0), tolerance=1e-5, gradients=tolerance)
+    ours, theirs = (
+        lambda_loss(coarse, relevance.float(), offsets),
+        lambda_loss(fine[0], relevance.double(), offsets),
+    )
+    assert_equal(
+        (ours, [coarse]), (theirs, fine), torch.tensor(1.0), tolerance=1e-5, gradients=tolerance
+    )
 
 
 @pytest.mark.usefixtures("form")
@@ -132,7 +161,9 @@ def test_gradients_of_a_list_sum_to_zero_and_shifting_scores_changes_nothing() -
     scores, relevance, offsets = random_lists(4, [12, 30])
     loss = lambda_loss(scores, relevance, offsets)
     gradient = torch.autograd.grad(loss, scores)[0]
-    torch.testing.assert_close(torch.stack([gradient[:12].sum(), gradient[12:].sum()]), torch.zeros(2, dtype=torch.float64))
+    torch.testing.assert_close(
+        torch.stack([gradient[:12].sum(), gradient[12:].sum()]), torch.zeros(2, dtype=torch.float64)
+    )
     torch.testing.assert_close(lambda_loss(scores + 7, relevance, offsets), loss)
 
 
@@ -142,7 +173,8 @@ def test_lists_without_a_pair_do_not_count() -> None:
     empty = torch.tensor([0, 0, 8, 9, 12])
     more = torch.cat([scores, torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)])
     torch.testing.assert_close(
-        lambda_loss(more, torch.cat([relevance, torch.tensor([1.0, 0, 0, 0])]), empty), lambda_loss(scores, relevance, offsets)
+        lambda_loss(more, torch.cat([relevance, torch.tensor([1.0, 0, 0, 0])]), empty),
+        lambda_loss(scores, relevance, offsets),
     )
 
 
@@ -176,7 +208,9 @@ def items() -> tuple[Tensor, Tensor]:
 def plain_approx_ndcg(gain: Tensor, s: Tensor) -> Tensor:
     others = ~torch.eye(len(s), dtype=torch.bool)
     rank = 1 + (torch.sigmoid((s - s[:, None]) / 0.3) * others).sum(1)
-    ideal = (gain.sort(descending=True).values / torch.log2(torch.arange(len(s)).double() + 2)).sum()
+    ideal = (
+        gain.sort(descending=True).values / torch.log2(torch.arange(len(s)).double() + 2)
+    ).sum()
     return 1 - (gain / torch.log2(1 + rank)).sum() / ideal
 
 
@@ -189,8 +223,14 @@ def plain_mse(s: Tensor, r: Tensor) -> Tensor:
 
 
 LOSSES: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
-    "approx-ndcg": (partial(approx_ndcg_loss, temperature=0.3), lambda s, r: plain_approx_ndcg(2**r - 1, s)),
-    "approx-ndcg-linear": (partial(approx_ndcg_loss, temperature=0.3, gain="linear"), lambda s, r: plain_approx_ndcg(r, s)),
+    "approx-ndcg": (
+        partial(approx_ndcg_loss, temperature=0.3),
+        lambda s, r: plain_approx_ndcg(2**r - 1, s),
+    ),
+    "approx-ndcg-linear": (
+        partial(approx_ndcg_loss, temperature=0.3, gain="linear"),
+        lambda s, r: plain_approx_ndcg(r, s),
+    ),
     "listnet": (partial(listnet_loss, temperature=0.3), plain_listnet),
     "mse": (standardised_mse, plain_mse),
 }
@@ -201,7 +241,12 @@ def test_listwise_losses_equal_the_plain_form_of_each_list(name: str) -> None:
     loss, plain = LOSSES[name]
     scores, relevance = items()
     theirs = torch.stack([plain(scores[a:b], relevance[a:b]) for a, b in LISTWISE_LISTS]).mean()
-    assert_equal((loss(scores, relevance, LISTWISE_OFFSETS), [scores]), (theirs, [scores]), torch.tensor(1.0), tolerance=1e-10)
+    assert_equal(
+        (loss(scores, relevance, LISTWISE_OFFSETS), [scores]),
+        (theirs, [scores]),
+        torch.tensor(1.0),
+        tolerance=1e-10,
+    )
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -215,12 +260,18 @@ def test_listwise_losses_with_nothing_to_learn_have_no_gradient(name: str) -> No
 def test_golden_numbers() -> None:
     scores = torch.tensor([3.0, 2.0, 1.0, 5.0, 5.0, 0.0], dtype=torch.float64)
     relevance = torch.tensor([0.0, 1.0, 2.0, 1.0, 0.0, 0.0], dtype=torch.float64)
-    first = (1 / math.log2(3) + 3 / 2) / (3 + 1 / math.log2(3))  # gains 0, 1, 3 in this order; the best order is 3, 1, 0
+    first = (1 / math.log2(3) + 3 / 2) / (
+        3 + 1 / math.log2(3)
+    )  # gains 0, 1, 3 in this order; the best order is 3, 1, 0
     values = ndcg(scores, relevance, torch.tensor([0, 3, 5, 6]), k=10)
-    assert values[:2].tolist() == pytest.approx([first, 1.0], abs=1e-12)  # the second list's tie is in order of position
+    assert values[:2].tolist() == pytest.approx(
+        [first, 1.0], abs=1e-12
+    )  # the second list's tie is in order of position
     assert math.isnan(values[2])
     # uniform target and scores: the entropy of two equal words
-    assert listnet_loss(torch.zeros(2), torch.ones(2), torch.tensor([0, 2]), temperature=1.0).item() == pytest.approx(math.log(2))
+    assert listnet_loss(
+        torch.zeros(2), torch.ones(2), torch.tensor([0, 2]), temperature=1.0
+    ).item() == pytest.approx(math.log(2))
 
 
 def test_cut_at_k() -> None:
@@ -234,8 +285,13 @@ def test_equals_scikit_learn() -> None:
     generator = torch.Generator().manual_seed(0)
     scores, relevance = (torch.rand(30, generator=generator, dtype=torch.float64) for _ in range(2))
     for k in (1, 5, 30):
-        expected = [ndcg_score([(2 ** relevance[a:b] - 1).tolist()], [scores[a:b].tolist()], k=k) for a, b in ((0, 10), (10, 30))]
-        assert ndcg(scores, relevance, torch.tensor([0, 10, 30]), k).tolist() == pytest.approx(expected, abs=1e-12)
+        expected = [
+            ndcg_score([(2 ** relevance[a:b] - 1).tolist()], [scores[a:b].tolist()], k=k)
+            for a, b in ((0, 10), (10, 30))
+        ]
+        assert ndcg(scores, relevance, torch.tensor([0, 10, 30]), k).tolist() == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("k", [1, 2, 10])
@@ -252,9 +308,13 @@ def test_equals_scipy_with_ties() -> None:
     offsets = torch.tensor([0, 12, 17, 40])
     scores = torch.randint(0, 6, (40,), generator=generator).float()
     relevance = torch.randint(0, 4, (40,), generator=generator).float()
-    expected = [kendalltau(scores[a:b], relevance[a:b]).statistic for a, b in ((0, 12), (12, 17), (17, 40))]
+    expected = [
+        kendalltau(scores[a:b], relevance[a:b]).statistic for a, b in ((0, 12), (12, 17), (17, 40))
+    ]
     assert kendall_tau(scores, relevance, offsets).tolist() == pytest.approx(expected, abs=1e-12)
-    values = kendall_tau(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([1.0, 1.0, 2.0]), torch.tensor([0, 2, 3, 3]))
+    values = kendall_tau(
+        torch.tensor([1.0, 2.0, 5.0]), torch.tensor([1.0, 1.0, 2.0]), torch.tensor([0, 2, 3, 3])
+    )
     assert all(math.isnan(v) for v in values.tolist())
 
 
@@ -277,7 +337,9 @@ def test_chunks_hold_each_list_once_within_the_bound() -> None:
         assert count == 1 or count * longest * min(5, chunk.leaders) <= 400
         assert chunk.leaders == leaders[chunk.lists].max()
         for row, number in enumerate(chunk.lists.tolist()):
-            assert chunk.items[row][chunk.valid[row]].tolist() == list(range(int(offsets[number]), int(offsets[number + 1])))
+            assert chunk.items[row][chunk.valid[row]].tolist() == list(
+                range(int(offsets[number]), int(offsets[number + 1]))
+            )
             seen.append(number)
     assert sorted(seen) == leaders.nonzero().squeeze(1).tolist()
 
@@ -287,7 +349,11 @@ def test_order_is_that_of_each_list_sorted_by_itself(lists: list[list[float]]) -
     """Lists of like length and of very different ones, empty ones too."""
     ends = torch.tensor([0, *map(len, lists)]).cumsum(0)
     values = torch.tensor([value for one in lists for value in one])
-    expected = [int(ends[i]) + j for i, one in enumerate(lists) for j in sorted(range(len(one)), key=lambda j: -one[j])]
+    expected = [
+        int(ends[i]) + j
+        for i, one in enumerate(lists)
+        for j in sorted(range(len(one)), key=lambda j: -one[j])
+    ]
     assert order_within(values, ends).tolist() == expected
 
 
@@ -300,12 +366,17 @@ LENGTHS = {
 }
 NO_CARD = pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
 KERNELS: list[Any] = [("cpu", torch.float64, 1e-12), ("cpu", torch.float32, 1e-5)]
-KERNELS += [pytest.param("cuda", dtype, tolerance, marks=NO_CARD) for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5))]
+KERNELS += [
+    pytest.param("cuda", dtype, tolerance, marks=NO_CARD)
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5))
+]
 
 
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize(("device", "dtype", "tolerance"), KERNELS, ids=str)
-def test_sums_equal_those_by_chunks(request: pytest.FixtureRequest, name: str, device: str, dtype: torch.dtype, tolerance: float) -> None:
+def test_sums_equal_those_by_chunks(
+    request: pytest.FixtureRequest, name: str, device: str, dtype: torch.dtype, tolerance: float
+) -> None:
     """Scores with ties; relevances as repeated words have them: few values, often none; one list where all are alike."""
     if device == "cpu":
         request.getfixturevalue("kernels")
@@ -314,7 +385,9 @@ def test_sums_equal_those_by_chunks(request: pytest.FixtureRequest, name: str, d
     lengths = LENGTHS[name]
     generator = torch.Generator().manual_seed(len(lengths))
     n = sum(lengths)
-    scores = (torch.randn(n, generator=generator, dtype=torch.float64) * 2).round(decimals=1).to(dtype)
+    scores = (
+        (torch.randn(n, generator=generator, dtype=torch.float64) * 2).round(decimals=1).to(dtype)
+    )
     relevance = torch.randint(0, 4, (n,), generator=generator).to(dtype) / 4
     relevance[: lengths[0] if lengths else 0] = 0.5
     offsets = torch.tensor([0, *lengths]).cumsum(0)

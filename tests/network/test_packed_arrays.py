@@ -12,7 +12,9 @@ import pytest
 from plant_cli.network.packed_arrays import pack_arrays, unpack_arrays
 
 CHANCE = np.random.default_rng(0)
-COLUMNS = np.concatenate([np.sort(CHANCE.choice(100_000, 500, replace=False)) for _ in range(400)]).astype(np.int32)
+COLUMNS = np.concatenate(
+    [np.sort(CHANCE.choice(100_000, 500, replace=False)) for _ in range(400)]
+).astype(np.int32)
 FLAT = CHANCE.random(200_000, dtype=np.float32)
 ARRAYS: dict[str, tuple[Any, float]] = {  # and how many of 1000 bytes remain, at most
     "columns, rising": (COLUMNS, 375),
@@ -73,10 +75,18 @@ def test_another_layout_is_refused(change: dict[str, Any]) -> None:
 
 def test_bytes_that_would_become_too_many_are_not_read() -> None:
     bomb = np.frombuffer(zlib.compress(bytes(50_000_000)), dtype=np.uint8)
-    layout = {"type": "|u1", "shape": [len(bomb) * 1000], "step": 0, "sizes": [], "parts": [len(bomb)]}
+    layout = {
+        "type": "|u1",
+        "shape": [len(bomb) * 1000],
+        "step": 0,
+        "sizes": [],
+        "parts": [len(bomb)],
+    }
     with pytest.raises(ValueError, match="another number of bytes"):
         unpack_arrays({"bomb": bomb}, json.dumps({"bomb": {**layout, "shape": [20_000_000]}}))
     with pytest.raises(ValueError, match="more than was packed"):
         unpack_arrays({"bomb": bomb}, json.dumps({"bomb": {**layout, "shape": [1 << 40]}}))
     with pytest.raises(ValueError, match="damaged bytes"):
-        unpack_arrays({"bomb": bomb[::-1].copy()}, json.dumps({"bomb": {**layout, "shape": [20_000_000]}}))
+        unpack_arrays(
+            {"bomb": bomb[::-1].copy()}, json.dumps({"bomb": {**layout, "shape": [20_000_000]}})
+        )

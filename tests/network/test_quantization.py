@@ -25,7 +25,9 @@ from plant_cli.network.quantization import (
 )
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
-CONFIG = LlamaConfig(vocab_size=40, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+CONFIG = LlamaConfig(
+    vocab_size=40, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128
+)
 
 
 def options(**values: Any) -> CausalOptions:
@@ -34,16 +36,24 @@ def options(**values: Any) -> CausalOptions:
 
 def small(hidden: int = 64) -> Any:
     torch.manual_seed(0)
-    return LlamaModel(LlamaConfig.from_dict(CONFIG.to_dict() | {"hidden_size": hidden, "head_dim": hidden // 4}))
+    return LlamaModel(
+        LlamaConfig.from_dict(CONFIG.to_dict() | {"hidden_size": hidden, "head_dim": hidden // 4})
+    )
 
 
 def test_four_bits_are_nf4_doubly_quantised_and_compute_in_bf16() -> None:
     found = loading_arguments(options(), "cuda:1")
     config = found["quantization_config"]
-    assert (config.bnb_4bit_quant_type, config.bnb_4bit_use_double_quant, config.bnb_4bit_compute_dtype) == ("nf4", True, torch.bfloat16)
+    assert (
+        config.bnb_4bit_quant_type,
+        config.bnb_4bit_use_double_quant,
+        config.bnb_4bit_compute_dtype,
+    ) == ("nf4", True, torch.bfloat16)
     assert found["device_map"] == {"": "cuda:1"}
     assert "device_map" not in loading_arguments(options(), "auto")
-    assert loading_arguments(options(quantization="int8"), "auto")["quantization_config"].load_in_8bit
+    assert loading_arguments(options(quantization="int8"), "auto")[
+        "quantization_config"
+    ].load_in_8bit
     assert loading_arguments(options(quantization="none"), "auto") == {"dtype": torch.float32}
 
 
@@ -76,7 +86,9 @@ def test_gradients_are_the_same_after_an_evaluation(tmp_path: Any) -> None:
     found = []
     for _ in range(2):
         network.train()
-        (gradient,) = torch.autograd.grad(network(inputs_embeds=inputs).last_hidden_state.square()[0, :, 0].sum(), inputs)
+        (gradient,) = torch.autograd.grad(
+            network(inputs_embeds=inputs).last_hidden_state.square()[0, :, 0].sum(), inputs
+        )
         found.append(gradient)
         network.eval()
         with torch.no_grad():
@@ -97,7 +109,9 @@ def test_an_adapter_of_another_model_or_rank_is_refused(tmp_path: Any) -> None:
     (tmp_path / "base.json").unlink()
     for hidden, rank, targets in ((32, 16, TARGETS), (64, 4, TARGETS), (64, 16, TARGETS[:2])):
         with pytest.raises(ArtefactError, match="another model") as caught:
-            restore_adapter(add_adapter(small(hidden), "m", targets, options(lora_rank=rank)), tmp_path)
+            restore_adapter(
+                add_adapter(small(hidden), "m", targets, options(lora_rank=rank)), tmp_path
+            )
         assert "_proj" in caught.value.what + caught.value.expected
 
 
@@ -131,17 +145,35 @@ def test_bytes_of_short_weights_follow_from_shapes(tmp_path: Any) -> None:
     assert eight[plain.layers[0].mlp.down_proj.weight] == 64 * 128 + 4 * 64
 
 
-def test_saving_and_reading_an_adapter_asks_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(save_and_load, "check_file_exists_on_hf_hub", lambda *asked: pytest.fail(f"the hub was asked for {asked}"))
+def test_saving_and_reading_an_adapter_asks_no_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        save_and_load,
+        "check_file_exists_on_hf_hub",
+        lambda *asked: pytest.fail(f"the hub was asked for {asked}"),
+    )
     network = add_adapter(small(), "m", TARGETS, options())
-    network.get_base_model().name_or_path = network.peft_config["default"].base_model_name_or_path = "org/model"
+    network.get_base_model().name_or_path = network.peft_config[
+        "default"
+    ].base_model_name_or_path = "org/model"
     save_adapter(network, tmp_path)
-    learned = {name: value.detach().clone() for name, value in network.named_parameters() if "lora" in name}
+    learned = {
+        name: value.detach().clone() for name, value in network.named_parameters() if "lora" in name
+    }
     with torch.no_grad():
         for name, value in network.named_parameters():
             if name in learned:
                 value.add_(1.0)
     restore_adapter(network, tmp_path)
     assert learned
-    assert all(torch.equal(value, learned[name]) for name, value in network.named_parameters() if name in learned)
-    assert not [name for name, _ in merge_adapter(network, options(quantization="none")).named_parameters() if "lora" in name]
+    assert all(
+        torch.equal(value, learned[name])
+        for name, value in network.named_parameters()
+        if name in learned
+    )
+    assert not [
+        name
+        for name, _ in merge_adapter(network, options(quantization="none")).named_parameters()
+        if "lora" in name
+    ]

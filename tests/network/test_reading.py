@@ -54,7 +54,9 @@ CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 Make = Callable[..., Any]
 
 
-def tokenize(network: Any, texts: list[str], reporter: Any, name: str, batch: int = 512, evidence: Any = None) -> Any:
+def tokenize(
+    network: Any, texts: list[str], reporter: Any, name: str, batch: int = 512, evidence: Any = None
+) -> Any:
     """Tokens of a split, with the warning about the part that is not read."""
     tokens = make_tokens(network, texts, reporter, name, batch)
     warn_of_cut(network, tokens, reporter, name, evidence)
@@ -68,12 +70,21 @@ def test_tokens_do_not_depend_on_the_batch_and_what_is_cut_is_told(small_network
     assert [ids.tolist() for ids in small.ids] == [ids.tolist() for ids in large.ids]
     assert lengths(small).tolist() == [3, 1, 0, 3]
     assert small.dropped == [2, 0, 0, 1]
-    assert "2 of 4 documents (50.0%) are longer than 3 tokens; 3 tokens beyond (30.0% of all)" in reporter.warnings[0]
+    assert (
+        "2 of 4 documents (50.0%) are longer than 3 tokens; 3 tokens beyond (30.0% of all)"
+        in reporter.warnings[0]
+    )
     assert measure_cut(large) == Cut(documents=0.5, tokens=0.3)
-    assert [batch.tolist() for batch in sorted_batches(np.array([2, 9, 4, 9, 1]), 2)] == [[1, 3], [2, 0], [4]]
+    assert [batch.tolist() for batch in sorted_batches(np.array([2, 9, 4, 9, 1]), 2)] == [
+        [1, 3],
+        [2, 0],
+        [4],
+    ]
 
 
-def test_documents_of_all_lengths_come_in_few_shapes_and_are_not_cut_at_a_window(small_network: Make) -> None:
+def test_documents_of_all_lengths_come_in_few_shapes_and_are_not_cut_at_a_window(
+    small_network: Make,
+) -> None:
     network, reporter = small_network(window=8, max_tokens=64), SilentReporter()
     tokens = tokenize(network, ["word " * length for length in range(1, 41)], reporter, "train")
     reader = LiveReader(network, tokens, CPU)
@@ -86,9 +97,14 @@ def test_documents_of_all_lengths_come_in_few_shapes_and_are_not_cut_at_a_window
     assert (measure_cut(tokens), reporter.warnings) == (Cut(), [])
 
 
-def test_gradients_flow_unless_the_backbone_is_frozen_and_padding_is_cleared(small_network: Make) -> None:
+def test_gradients_flow_unless_the_backbone_is_frozen_and_padding_is_cleared(
+    small_network: Make,
+) -> None:
     network = small_network()
-    reader, rows = LiveReader(network, network.backbone.tokenize(["one two three", "one"]), CPU), np.arange(2)
+    reader, rows = (
+        LiveReader(network, network.backbone.tokenize(["one two three", "one"]), CPU),
+        np.arange(2),
+    )
     assert reader.read(rows).hidden.requires_grad
     network.freeze_backbone()
     expected, encode = reader.read(rows), network.backbone.encode
@@ -106,7 +122,9 @@ def test_gradients_flow_unless_the_backbone_is_frozen_and_padding_is_cleared(sma
 def test_words_are_laid_out_like_the_tokens_and_padding_has_none(small_network: Make) -> None:
     network = small_network(max_tokens=64)
     tokens = tokenize(network, ["fever cough", "leg"], SilentReporter(), "train")
-    found = LiveReader(network, tokens, CPU, [np.array([4, -1]), np.array([2])]).read(np.array([1, 0]))
+    found = LiveReader(network, tokens, CPU, [np.array([4, -1]), np.array([2])]).read(
+        np.array([1, 0])
+    )
     assert found.words.shape == found.mask.shape
     assert found.words[:, :3].tolist() == [[2, -1, -1], [4, -1, -1]]
     assert (found.words[~found.mask] == -1).all()
@@ -116,11 +134,19 @@ def test_words_are_laid_out_like_the_tokens_and_padding_has_none(small_network: 
 TEXT = "Fever and cough, fever again"
 WORDS = ("again", "cough", "fever")
 # tokens: "Fe" "ver" "and" "cough" "," "fe" "ver" "again"
-SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22], [23, 28]], dtype=np.int32)
+SPANS = np.array(
+    [[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22], [23, 28]], dtype=np.int32
+)
 
 
 def match(text: str, spans: Any, *rows: str) -> DocumentWords:
-    [found] = match_words([text], number_words([PLAIN.spell(text)]), TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), rows, PLAIN)
+    [found] = match_words(
+        [text],
+        number_words([PLAIN.spell(text)]),
+        TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]),
+        rows,
+        PLAIN,
+    )
     return found
 
 
@@ -134,12 +160,31 @@ def test_words_are_matched_with_the_tokens_that_spell_them() -> None:
     assert pairs(found) == {(0, 0), (1, 0), (5, 0), (6, 0), (2, 1), (3, 2), (7, 3)}
     blanks = np.array([[0, 5], [5, 9], [9, 15]], dtype=np.int32)  # "Fever" " and" " cough"
     assert pairs(match("Fever and cough", blanks, "cough")) == {(0, 0), (1, 1), (2, 2)}
-    assert match(TEXT, SPANS[:3], "cough", "fever").vocabulary.tolist() == [1, OUTSIDE]  # words beyond the last token are no items
-    spans, analyser = np.array([[0, 4], [5, 6], [7, 9]]), WordAnalyser(AnalyserRecord(words="mixed"))
-    tokens, words = TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), number_words([analyser.spell("Type 2 of")])
-    for rows, expected in ((("type2", "2"), [0, 0, OUTSIDE]), (("2", "type"), [1, 0, OUTSIDE])):  # a longer word of the table counts first
-        assert find_token_words(["Type 2 of"], words, tokens, rows, analyser)[0].tolist() == expected
-        assert next(match_words(["Type 2 of"], words, tokens, rows, analyser)).by_position().vocabulary.tolist() == expected
+    assert match(TEXT, SPANS[:3], "cough", "fever").vocabulary.tolist() == [
+        1,
+        OUTSIDE,
+    ]  # words beyond the last token are no items
+    spans, analyser = (
+        np.array([[0, 4], [5, 6], [7, 9]]),
+        WordAnalyser(AnalyserRecord(words="mixed")),
+    )
+    tokens, words = (
+        TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]),
+        number_words([analyser.spell("Type 2 of")]),
+    )
+    for rows, expected in (
+        (("type2", "2"), [0, 0, OUTSIDE]),
+        (("2", "type"), [1, 0, OUTSIDE]),
+    ):  # a longer word of the table counts first
+        assert (
+            find_token_words(["Type 2 of"], words, tokens, rows, analyser)[0].tolist() == expected
+        )
+        assert (
+            next(match_words(["Type 2 of"], words, tokens, rows, analyser))
+            .by_position()
+            .vocabulary.tolist()
+            == expected
+        )
     single = found.by_position()
     assert single.token.tolist() == [0, 1, 2, 3, 5, 6, 7]  # the comma spells no word
     assert single.word.tolist() == list(range(7))
@@ -147,14 +192,24 @@ def test_words_are_matched_with_the_tokens_that_spell_them() -> None:
 
 
 def test_every_token_has_the_row_of_its_first_word_in_the_table() -> None:
-    tokens = TokenBatch(ids=[np.arange(8), np.arange(0), np.arange(2)], spans=[SPANS, SPANS[:0], SPANS[:2]], dropped=[0, 0, 0])
+    tokens = TokenBatch(
+        ids=[np.arange(8), np.arange(0), np.arange(2)],
+        spans=[SPANS, SPANS[:0], SPANS[:2]],
+        dropped=[0, 0, 0],
+    )
     texts = [TEXT, "", "other"]
     found = find_token_words(texts, number_words(map(PLAIN.spell, texts)), tokens, WORDS, PLAIN)
     assert [rows.tolist() for rows in found] == [[2, 2, -1, 1, -1, 2, 2, 0], [], [-1, -1]]
-    tokens = TokenBatch(ids=[np.arange(1)], spans=[np.array([[0, 15]], dtype=np.int32)], dropped=[0])
-    assert find_token_words(["Fever and cough"], number_words([["fever", "and", "cough"]]), tokens, ("cough", "and"), PLAIN)[
-        0
-    ].tolist() == [1]
+    tokens = TokenBatch(
+        ids=[np.arange(1)], spans=[np.array([[0, 15]], dtype=np.int32)], dropped=[0]
+    )
+    assert find_token_words(
+        ["Fever and cough"],
+        number_words([["fever", "and", "cough"]]),
+        tokens,
+        ("cough", "and"),
+        PLAIN,
+    )[0].tolist() == [1]
 
 
 TEXTS = ["one two three four five six", "six", "a b c d"]
@@ -182,25 +237,38 @@ def evidence_of(*spans: tuple[int, str, int, int]) -> Evidence:
 def test_evidence_beyond_the_limit_is_counted(small_network: Make) -> None:
     reporter, evidence = SilentReporter(), evidence_of(*EVIDENCE_SPANS)
     tokens = tokenize(small_network(max_tokens=3), TEXTS, reporter, "train", evidence=evidence)
-    assert measure_cut(tokens, evidence).evidence == CutEvidence(spans=9, lost=4, in_part=2, labels=7, labels_lost=2)
+    assert measure_cut(tokens, evidence).evidence == CutEvidence(
+        spans=9, lost=4, in_part=2, labels=7, labels_lost=2
+    )
     assert (
         "tokens beyond (36.4% of all) are not read; 4 of 9 gold evidence spans lie beyond and 2 reach beyond; "
         "2 of 7 labels have no evidence in the part that is read"
     ) in reporter.warnings[0]
     none = CutEvidence(spans=0, lost=0, in_part=0, labels=0, labels_lost=0)
-    assert (measure_cut(tokens, evidence_of()).evidence, measure_cut(tokens).evidence) == (none, None)
+    assert (measure_cut(tokens, evidence_of()).evidence, measure_cut(tokens).evidence) == (
+        none,
+        None,
+    )
     for limit, lost in ((64, 0), (59, 1)):  # windows lose nothing; a limit drops the last word
-        tokens = tokenize(small_network(window=8, max_tokens=limit), ["word " * 60], SilentReporter(), "test")
+        tokens = tokenize(
+            small_network(window=8, max_tokens=limit), ["word " * 60], SilentReporter(), "test"
+        )
         found = measure_cut(tokens, evidence_of((0, "A", 0, 4), (0, "B", 295, 299))).evidence
         assert found == CutEvidence(spans=2, lost=lost, in_part=0, labels=2, labels_lost=lost)
 
 
 def test_what_is_recorded_goes_by_split() -> None:
     counts = CutEvidence(spans=5, lost=1, in_part=2, labels=4, labels_lost=0)
-    plain = {"documents_cut": {"train": 1.0, "test": 0.0}, "tokens_dropped": {"train": 0.25, "test": 0.0}}
+    plain = {
+        "documents_cut": {"train": 1.0, "test": 0.0},
+        "tokens_dropped": {"train": 0.25, "test": 0.0},
+    }
     cuts = {"train": Cut(documents=1.0, tokens=0.25), "test": Cut()}
     assert cut_summary(cuts) == plain
-    assert cut_summary({**cuts, "train": replace(cuts["train"], evidence=counts)}) == {**plain, "evidence_cut": {"train": asdict(counts)}}
+    assert cut_summary({**cuts, "train": replace(cuts["train"], evidence=counts)}) == {
+        **plain,
+        "evidence_cut": {"train": asdict(counts)},
+    }
 
 
 @pytest.mark.corpora
@@ -213,11 +281,15 @@ def test_evidence_of_real_cases(corpora: Path, tmp_path: Path) -> None:
         split = corpus.split(name)
         assert split.evidence is not None
         gold = set(zip(split.evidence.rows.tolist(), split.evidence.labels, strict=True))
-        assert len(gold) == split.gold.nnz + split.unseen.nnz  # every label of a document has a span
+        assert (
+            len(gold) == split.gold.nnz + split.unseen.nnz
+        )  # every label of a document has a span
         tokens = TinyBackbone(TinyOptions(max_tokens=256, hidden=8, heads=1)).tokenize(split.texts)
         found[name] = measure_cut(tokens, split.evidence).evidence
     rows = pl.read_parquet(corpora / "codiesp" / "evidence.parquet")
-    distinct = rows.select("doc_id", "label", "start", "end").n_unique()  # annotations in several pieces share some of them
+    distinct = rows.select(
+        "doc_id", "label", "start", "end"
+    ).n_unique()  # annotations in several pieces share some of them
     assert sum(counts.spans for counts in found.values() if counts) == distinct == 16213
     test = found["test"]
     assert test is not None
@@ -257,10 +329,17 @@ def spec(name: str, *languages: str, options: type[Options] = NoOptions) -> Back
     def load(options: Any, machine: Any) -> Any:
         raise AssertionError("nothing is loaded for this")
 
-    return BackboneSpec(name=name, summary="A backbone.", load=load, languages=languages or None, options=options)
+    return BackboneSpec(
+        name=name, summary="A backbone.", load=load, languages=languages or None, options=options
+    )
 
 
-KNOWN = [spec("english", "en"), spec("many", "de", "en", "es"), spec("silent"), spec("two", "en", "es")]
+KNOWN = [
+    spec("english", "en"),
+    spec("many", "de", "en", "es"),
+    spec("silent"),
+    spec("two", "en", "es"),
+]
 
 
 def test_languages_are_found_and_compared_with_those_of_the_backbone() -> None:
@@ -275,7 +354,9 @@ def test_languages_are_found_and_compared_with_those_of_the_backbone() -> None:
     assert warning.todo == "choose a backbone of these languages, such as many"
     assert [finding.level for finding in find_languages(mixed, KNOWN[1])] == ["note"]
     assert list(find_languages({"train": [ENGLISH]}, KNOWN[0])) == []
-    assert [finding.level for finding in find_languages({"train": [GERMAN]}, KNOWN[0])] == ["warning"]
+    assert [finding.level for finding in find_languages({"train": [GERMAN]}, KNOWN[0])] == [
+        "warning"
+    ]
 
 
 def test_texts_longer_than_the_window() -> None:
@@ -283,13 +364,22 @@ def test_texts_longer_than_the_window() -> None:
         def tokenize(self, texts: list[str]) -> Any:
             lengths = [len(text.split()) for text in texts]
             ids = [np.zeros(min(5, length), dtype=np.int32) for length in lengths]
-            return TokenBatch(ids=ids, spans=[np.zeros((len(row), 2), np.int32) for row in ids], dropped=[max(0, n - 5) for n in lengths])
+            return TokenBatch(
+                ids=ids,
+                spans=[np.zeros((len(row), 2), np.int32) for row in ids],
+                dropped=[max(0, n - 5) for n in lengths],
+            )
 
     five: Any = Five()
     (found,) = find_cut_texts({"train": ["a b c", "a b c d e f g h i j"]}, five, "five")
     assert (found.count, found.level) == (1, "warning")
-    assert found.what == "documents of 2 are longer than the backbone five reads; 38% of all tokens are not read"
-    assert not any(list(find_cut_texts({"train": texts}, five, "five")) for texts in (["a b c"], []))
+    assert (
+        found.what
+        == "documents of 2 are longer than the backbone five reads; 38% of all tokens are not read"
+    )
+    assert not any(
+        list(find_cut_texts({"train": texts}, five, "five")) for texts in (["a b c"], [])
+    )
 
 
 @pytest.mark.parametrize(
@@ -302,8 +392,18 @@ def test_texts_longer_than_the_window() -> None:
             "90% of the documents are in Spanish (by script and function words), which the backbone 'english' was not trained on; "
             "'many' and 'two' were: --backbone many",
         ),
-        (KNOWN[0], [SPANISH] * 3 + [GERMAN] * 2, NoOptions(), "are in Spanish, 40% in German (… 'many' was: --backbone many"),
-        (KNOWN[0], [SPANISH] * 199 + [CHINESE], NoOptions(), "… 'many' and 'two' were: --backbone many"),  # one strayed document
+        (
+            KNOWN[0],
+            [SPANISH] * 3 + [GERMAN] * 2,
+            NoOptions(),
+            "are in Spanish, 40% in German (… 'many' was: --backbone many",
+        ),
+        (
+            KNOWN[0],
+            [SPANISH] * 199 + [CHINESE],
+            NoOptions(),
+            "… 'many' and 'two' were: --backbone many",
+        ),  # one strayed document
         (KNOWN[0], [SPANISH], PublishedModel(), "are in Spanish …"),
         (KNOWN[0], [CHINESE], NoOptions(), "… no installed backbone declares that it was"),
         (KNOWN[0], [SPANISH], PublishedModel(model="folder"), None),  # a model that the user chose
@@ -318,7 +418,12 @@ def test_a_language_that_the_backbone_does_not_know_is_told(
     backbone: BackboneSpec, texts: list[str], options: Options, expected: str | None
 ) -> None:
     decoder = DecoderSpec(name="d", summary="A decoder.", build=lambda options, shape: None)  # type: ignore[arg-type,return-value]
-    design, reporter = Design(section=ModelSection(), backbone=(backbone, options), decoder=(decoder, NoOptions())), SilentReporter()
+    design, reporter = (
+        Design(
+            section=ModelSection(), backbone=(backbone, options), decoder=(decoder, NoOptions())
+        ),
+        SilentReporter(),
+    )
     warn_of_languages(design, KNOWN, texts, reporter)
     if expected is None:
         assert reporter.warnings == []
@@ -327,4 +432,7 @@ def test_a_language_that_the_backbone_does_not_know_is_told(
     assert all(part.strip() in message for part in expected.split("…"))
     if "no installed backbone" in expected:
         warn_of_languages(design, [*KNOWN, spec("any", options=AnyModel)], texts, reporter)
-        assert reporter.warnings[1] == f"{message}: name a model with --backbone any --set model.backbone.model=…"
+        assert (
+            reporter.warnings[1]
+            == f"{message}: name a model with --backbone any --set model.backbone.model=…"
+        )

@@ -32,7 +32,9 @@ class Computed:
 
     def backward(self, gradient: Tensor) -> None:
         found = torch.autograd.grad(self.states, self.leaves, gradient, allow_unused=True)
-        self.gradients = self.gradients or [None if one is None else torch.empty_like(one) for one in found]
+        self.gradients = self.gradients or [
+            None if one is None else torch.empty_like(one) for one in found
+        ]
         for held, one in zip(self.gradients, found, strict=True):
             if held is not None and one is not None:
                 held.copy_(one)
@@ -54,20 +56,29 @@ class Small(nn.Module):
 def make(network: Small, *, fits: bool = True, capture: Any = Computed) -> Replays:
     def read_freshly(ids: Tensor) -> tuple[Tensor, list[Tensor]]:
         leaves = [parameter.detach().requires_grad_() for parameter in network.parameters()]
-        return torch.func.functional_call(network, dict(zip(dict(network.named_parameters()), leaves, strict=True)), ids), leaves
+        return torch.func.functional_call(
+            network, dict(zip(dict(network.named_parameters()), leaves, strict=True)), ids
+        ), leaves
 
     return Replays(read_freshly, list(network.parameters()), lambda positions: fits, capture)
 
 
 def read(found: Replays, ids: Tensor) -> Tensor | None:
     key = found.find(ids.shape)
-    return None if key is None else found.run(key, nn.functional.pad(ids, (0, 0, 0, key[0] - len(ids))))
+    return (
+        None
+        if key is None
+        else found.run(key, nn.functional.pad(ids, (0, 0, 0, key[0] - len(ids))))
+    )
 
 
 def test_states_and_accumulated_gradients_are_those_of_passes_read_as_usual() -> None:
     network, usual = Small(), Small()
     found = make(network)
-    batches = [torch.randint(10, (6, 5), generator=torch.Generator().manual_seed(n)) for n in range(replays.USES + 3)]
+    batches = [
+        torch.randint(10, (6, 5), generator=torch.Generator().manual_seed(n))
+        for n in range(replays.USES + 3)
+    ]
     replayed = 0
     for ids in batches:
         expected = usual(ids)
@@ -111,13 +122,18 @@ def test_activations_that_do_not_fit_are_not_kept() -> None:
     assert [found.find((4, 64)) for _ in range(9)] == [None] * 9
 
 
-def test_where_capture_fails_training_goes_on_and_one_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_where_capture_fails_training_goes_on_and_one_line_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     found = make(Small(), capture=fail)
     with caplog.at_level(logging.WARNING):
-        assert all(read(found, torch.zeros(2, 3, dtype=torch.int64)) is None for _ in range(replays.USES + 3))
+        assert all(
+            read(found, torch.zeros(2, 3, dtype=torch.int64)) is None
+            for _ in range(replays.USES + 3)
+        )
     (line,) = caplog.messages
     assert line.startswith("batches are not replayed")
     assert "more" not in line
@@ -157,7 +173,9 @@ def test_a_backbone_reads_and_learns_the_same(device: str) -> None:
     for graphs in (False, True):
         options = CausalOptions(model="m", lora_dropout=0.0, cuda_graphs=graphs)
         torch.manual_seed(0)
-        backbone = RandomBackbone("mistral", configuration("mistral", small=True), options, torch.device(device), 128)
+        backbone = RandomBackbone(
+            "mistral", configuration("mistral", small=True), options, torch.device(device), 128
+        )
         backbone.module().train()
         for name, parameter in backbone.module().named_parameters():
             if "lora_B" in name:
@@ -165,16 +183,25 @@ def test_a_backbone_reads_and_learns_the_same(device: str) -> None:
         backbones.append(backbone)
     usual, replayed = backbones
     if device == "cpu":
-        vars(replayed)["replays"] = Replays(replayed._read_freshly, replayed.short.parameters, lambda positions: True, Computed)
+        vars(replayed)["replays"] = Replays(
+            replayed._read_freshly, replayed.short.parameters, lambda positions: True, Computed
+        )
     draw = np.random.default_rng(0)
     for sizes in [[9, 70, 4, 5, 6]] * (replays.USES + 2) + [[3]]:
         ids = [draw.integers(2, 512, size, dtype=np.int32) for size in sizes]
-        batch = TokenBatch(ids=ids, spans=[np.zeros((size, 2), dtype=np.int32) for size in sizes], dropped=[0] * len(sizes))
+        batch = TokenBatch(
+            ids=ids,
+            spans=[np.zeros((size, 2), dtype=np.int32) for size in sizes],
+            dropped=[0] * len(sizes),
+        )
         (expected, mask), (found, same) = usual.encode(batch), replayed.encode(batch)
         assert torch.equal(mask, same)
         torch.testing.assert_close(found, expected, rtol=2e-2, atol=5e-2)
         for states in (expected, found):
             states[mask].square().sum().backward()
     assert [key[:2] for key in replayed.replays.passes] == [(8, 128)]
-    gradients = [torch.cat([p.grad.flatten() for p in one.module().parameters() if p.requires_grad]) for one in backbones]
+    gradients = [
+        torch.cat([p.grad.flatten() for p in one.module().parameters() if p.requires_grad])
+        for one in backbones
+    ]
     assert nn.functional.cosine_similarity(gradients[0], gradients[1], dim=0) > 0.99

@@ -13,8 +13,13 @@ from plant_cli.network.windows import check_overlap, cut, join_windows, window_s
 
 
 def batch_of(*sizes: int) -> TokenBatch:
-    ids = [np.arange(100 * row + 1, 100 * row + 1 + size, dtype=np.int32) for row, size in enumerate(sizes)]
-    spans = [np.stack([np.arange(size), np.arange(size) + 1], axis=1).astype(np.int32) for size in sizes]
+    ids = [
+        np.arange(100 * row + 1, 100 * row + 1 + size, dtype=np.int32)
+        for row, size in enumerate(sizes)
+    ]
+    spans = [
+        np.stack([np.arange(size), np.arange(size) + 1], axis=1).astype(np.int32) for size in sizes
+    ]
     return TokenBatch(ids=ids, spans=spans, dropped=[0] * len(sizes))
 
 
@@ -33,7 +38,9 @@ def test_windows_cover_every_token_and_stay_inside(length: int, size: int, overl
 
 def test_an_overlap_that_leaves_nothing_new_is_refused() -> None:
     check_overlap(34, 31, special=2)
-    with pytest.raises(ComponentError, match="overlap of 32 tokens leaves nothing new in a window of 32") as caught:
+    with pytest.raises(
+        ComponentError, match="overlap of 32 tokens leaves nothing new in a window of 32"
+    ) as caught:
         check_overlap(34, 32, special=2)
     assert "--set model.backbone.overlap=4" in caught.value.todo
 
@@ -65,7 +72,9 @@ def test_gradients_reach_every_window() -> None:
 
 @pytest.mark.parametrize("prefix", [[9], []])
 @pytest.mark.parametrize("sizes", [(0, 2), (0,), (1,), (4, 9, 2)])
-def test_documents_that_fit_have_one_window_and_those_without_tokens_an_empty_mask(sizes: tuple[int, ...], prefix: list[int]) -> None:
+def test_documents_that_fit_have_one_window_and_those_without_tokens_an_empty_mask(
+    sizes: tuple[int, ...], prefix: list[int]
+) -> None:
     windows = cut(batch_of(*sizes), size=16, overlap=2, prefix=prefix, suffix=prefix, pad=0)
     assert len(windows.ids) == len(sizes)
     joined, mask = join_windows(torch.ones(*windows.ids.shape, 3), windows)
@@ -75,5 +84,8 @@ def test_documents_that_fit_have_one_window_and_those_without_tokens_an_empty_ma
 
 
 def test_windows_are_filled_up_to_whole_tiles_but_never_beyond_what_is_read_at_once() -> None:
-    widths = [cut(batch_of(length), size=40, overlap=2, prefix=[1], suffix=[2], pad=0).ids.shape[1] for length in (0, 14, 15, 30, 38, 90)]
+    widths = [
+        cut(batch_of(length), size=40, overlap=2, prefix=[1], suffix=[2], pad=0).ids.shape[1]
+        for length in (0, 14, 15, 30, 38, 90)
+    ]
     assert widths == [16, 16, 32, 32, 40, 40]

@@ -23,9 +23,14 @@ ROOT = Path(__file__).parents[2]
 def asked() -> Iterator[Requirement]:
     """What pyproject.toml and constraints.txt ask for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    lines = [
+        *project["dependencies"],
+        *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),
+    ]
     constraints = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    return map(Requirement, (*lines, *(line for line in constraints if line and not line.startswith("#"))))
+    return map(
+        Requirement, (*lines, *(line for line in constraints if line and not line.startswith("#")))
+    )
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -39,7 +44,11 @@ def test_every_dependency_is_locked_within_its_bounds(name: str) -> None:
 
 def locked_again(name: str, wanted: Requirement) -> str:
     """The version of what is asked for twice."""
-    return next(one.version for one in read_lock(name) if canonicalize_name(one.name) == canonicalize_name(wanted.name))
+    return next(
+        one.version
+        for one in read_lock(name)
+        if canonicalize_name(one.name) == canonicalize_name(wanted.name)
+    )
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -54,7 +63,10 @@ def test_every_file_has_its_hash_and_comes_from_the_index(name: str) -> None:
 
 def test_both_locks_hold_the_same_versions() -> None:
     """But for triton, of which torch's CUDA build takes one version only."""
-    cpu, everywhere = ({(one.name, one.version.partition("+")[0]) for one in read_lock(name)} for name in sorted(LOCKS))
+    cpu, everywhere = (
+        {(one.name, one.version.partition("+")[0]) for one in read_lock(name)}
+        for name in sorted(LOCKS)
+    )
     assert {name for name, _ in cpu - everywhere} <= {"triton"}
 
 
@@ -66,7 +78,9 @@ def test_a_machine_without_a_gpu_gets_the_small_torch() -> None:
 
 def test_a_line_without_a_hash_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.packaging.lock.ROOT", tmp_path)
-    (tmp_path / "requirements.lock").write_text(f"# head\na==1 \\\n    --hash=sha256:{'0' * 64}\nb==2\n")
+    (tmp_path / "requirements.lock").write_text(
+        f"# head\na==1 \\\n    --hash=sha256:{'0' * 64}\nb==2\n"
+    )
     with pytest.raises(ValueError, match="b==2"):
         list(read_lock("requirements.lock"))
 
@@ -77,13 +91,30 @@ def test_the_bill_of_materials_names_what_is_installed(tmp_path: Path) -> None:
     folder = Path(os.environ.get("PLANT_ARTEFACTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     sbom = folder / "sbom.json"
-    command = [sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", "pyproject.toml", "--output-reproducible"]
-    done = subprocess.run([*command, "-o", str(sbom)], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "cyclonedx_py",
+        "environment",
+        "--pyproject",
+        "pyproject.toml",
+        "--output-reproducible",
+    ]
+    done = subprocess.run(
+        [*command, "-o", str(sbom)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     content = json.loads(sbom.read_text("utf-8"))
     assert content["bomFormat"] == "CycloneDX"
     assert content["metadata"]["component"]["name"] == "plant-cli"
-    found = {canonicalize_name(component["name"]): component["version"] for component in content["components"]}
-    missing = [str(wanted) for wanted in asked() if wanted.marker is None and canonicalize_name(wanted.name) not in found]
+    found = {
+        canonicalize_name(component["name"]): component["version"]
+        for component in content["components"]
+    }
+    missing = [
+        str(wanted)
+        for wanted in asked()
+        if wanted.marker is None and canonicalize_name(wanted.name) not in found
+    ]
     assert missing == []
     assert all(re.match(r"\d", version) for version in found.values())

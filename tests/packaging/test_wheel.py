@@ -16,7 +16,9 @@ import pytest
 from plant_cli.api.specs import KINDS
 
 ROOT = Path(__file__).parents[2]
-CHILDREN = sorted(path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").is_file())
+CHILDREN = sorted(
+    path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").is_file()
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,9 @@ def test_every_plugin_folder_is_packaged(project: dict[str, Any]) -> None:
 def test_every_plugin_folder_has_an_entry_point(project: dict[str, Any]) -> None:
     points = dict(project["project"]["entry-points"]["plant"])
     assert points.pop("core") == "plant_cli.commands"
-    assert {name: module.partition(".")[0] for name, module in points.items()} == {name: f"plant_{name}" for name in points}
+    assert {name: module.partition(".")[0] for name, module in points.items()} == {
+        name: f"plant_{name}" for name in points
+    }
     assert sorted(f"plant_{name}" for name in points) == CHILDREN
 
 
@@ -49,15 +53,35 @@ def test_the_container_file_copies_all_that_the_wheel_is_made_of(project: dict[s
     lines = (ROOT / "docs/examples/container/Containerfile").read_text("utf-8").splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {"pyproject.toml", project["project"]["readme"], *wheel["packages"], *wheel["force-include"]}
-    assert {name.split("/")[0] if name.startswith("plugins/") else name for name in needed} <= copied
+    needed = {
+        "pyproject.toml",
+        project["project"]["readme"],
+        *wheel["packages"],
+        *wheel["force-include"],
+    }
+    assert {
+        name.split("/")[0] if name.startswith("plugins/") else name for name in needed
+    } <= copied
     assert [name for name in copied if not (ROOT / name).exists()] == []
 
 
 def build_wheel(folder: Path, tree: Path = ROOT) -> Path:
     """The wheel of a tree, built offline into a folder."""
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(folder), str(tree)]
-    done = subprocess.run([sys.executable, "-m", "pip", "wheel", *options], capture_output=True, text=True, check=False)
+    options = [
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(folder),
+        str(tree),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -67,7 +91,12 @@ def build_wheel(folder: Path, tree: Path = ROOT) -> Path:
 def test_the_same_tree_gives_the_same_wheel_bit_for_bit(tmp_path: Path) -> None:
     """Also elsewhere, later, and with other times on its files."""
     copy = tmp_path / "copy"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", "plant-run*"), symlinks=True)
+    shutil.copytree(
+        ROOT,
+        copy,
+        ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", "plant-run*"),
+        symlinks=True,
+    )
     for path in copy.rglob("*.py"):
         os.utime(path, (1e9, 1e9))
     first, second = build_wheel(tmp_path / "first"), build_wheel(tmp_path / "second", copy)
@@ -79,13 +108,22 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli").rglob("*.py")}
-    tree |= {path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")}
+    tree |= {
+        path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")
+    }
     examples = {f"plant_cli/commands/examples/{kind}.py" for kind in KINDS}
-    recipes = {f"plant_cli/runs/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}" for p in (ROOT / "recipes").rglob("*.yaml")}
+    recipes = {
+        f"plant_cli/runs/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}"
+        for p in (ROOT / "recipes").rglob("*.yaml")
+    }
     assert tree <= held
-    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli/serving/page").iterdir()}
+    page = {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli/serving/page").iterdir()
+    }
     assert recipes | page | examples <= held
     assert "plant_cli/py.typed" in held
     assert {f"plant_cli/report/{name}" for name in ("page.html.jinja", "style.css")} <= held
     assert {"plant_cli/kit.pyi", "plant_datasets/cards.yaml"} <= held
-    assert not any(name.startswith(("tests/", "docs/", "plugins/")) or "__pycache__" in name for name in held)
+    assert not any(
+        name.startswith(("tests/", "docs/", "plugins/")) or "__pycache__" in name for name in held
+    )

@@ -16,7 +16,9 @@ TEXTS = ["patient fever a b", "cough c"]
 def load(spec: BackboneSpec, folder: Path | None, **options: Any) -> Any:
     """A family's backbone on a local model (None: on the model that it reads when none is named)."""
     model = {} if folder is None else {"model": str(folder)}
-    return spec.load(spec.options(lora_dropout=0.0, **model, **options), MachineSection(device="cpu"))
+    return spec.load(
+        spec.options(lora_dropout=0.0, **model, **options), MachineSection(device="cpu")
+    )
 
 
 def train(backbone: Any, steps: int) -> Iterator[float]:
@@ -61,7 +63,9 @@ def learns(tmp_path: Path) -> Callable[..., set[str]]:
             assert not torch.equal(fresh.encode(batch)[0], after)
             fresh.restore(tmp_path / "saved")
             torch.testing.assert_close(fresh.encode(batch)[0], after, rtol=0, atol=0)
-        assert all(bool(w.any()) for n, w in weights.items() if "lora_B" in n), "an adapter that no gradient reached"
+        assert all(bool(w.any()) for n, w in weights.items() if "lora_B" in n), (
+            "an adapter that no gradient reached"
+        )
         return {name.split(".lora_")[0].rsplit(".", 1)[-1] for name in weights if ".lora_" in name}
 
     return check

@@ -28,11 +28,17 @@ def plain_mutual_information(x: Bits, y: Bits) -> float:
 
 def make_terms(presence: Bits, min_df: int = 0) -> Terms:
     """Words `w00`, `w01`, … where the matrix [N, V] says so."""
-    return count_terms(number_words([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df)
+    return count_terms(
+        number_words([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df
+    )
 
 
-def keep(terms: Terms, gold: Any, signal: Signal = MIG, *, occurrences: bool = False, **selection: Any) -> KeptWords:
-    counting = MemoryCounts(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=occurrences)
+def keep(
+    terms: Terms, gold: Any, signal: Signal = MIG, *, occurrences: bool = False, **selection: Any
+) -> KeptWords:
+    counting = MemoryCounts(
+        terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=occurrences
+    )
     return join_blocks(keep_words(counting, signal, Selection(**selection)))
 
 
@@ -40,8 +46,13 @@ def join_blocks(blocks: Iterable[KeptWords]) -> KeptWords:
     """The lists of all labels as one value."""
     parts = list(blocks)
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    words, values, both = (np.concatenate([getattr(part, name) for part in parts]) for name in ("words", "values", "both"))
-    return KeptWords(offsets=np.concatenate([[0], np.cumsum(lengths)]), words=words, values=values, both=both)
+    words, values, both = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("words", "values", "both")
+    )
+    return KeptWords(
+        offsets=np.concatenate([[0], np.cumsum(lengths)]), words=words, values=values, both=both
+    )
 
 
 def name_rows(kept: KeptWords, terms: Terms) -> list[list[str]]:

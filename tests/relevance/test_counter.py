@@ -18,7 +18,13 @@ from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.relevance.counter import CorpusCounter
 from plant_cli.runs.session import Session
 
-TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
+TEXTS = [
+    "Fever and cough!",
+    "fever, chills and cough",
+    "a broken arm",
+    "ARM and leg; broken",
+    "fever and leg",
+]
 GOLD = csr_array(np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]], dtype=np.int32))
 
 
@@ -29,7 +35,11 @@ class MemoryCorpus:
     data_hash: str = "d"
     analyser: WordAnalyser = PLAIN
     texts: Sequence[str] = field(default_factory=lambda: TEXTS)
-    labels: LabelTable = field(default_factory=lambda: LabelTable(ids=["flu", "trauma"], titles=[None] * 2, train_counts=[3, 2]))
+    labels: LabelTable = field(
+        default_factory=lambda: LabelTable(
+            ids=["flu", "trauma"], titles=[None] * 2, train_counts=[3, 2]
+        )
+    )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -43,19 +53,41 @@ class MemoryCorpus:
         whole = self.split(name)
         for row in range(len(whole)):
             part = slice(row, row + 1)
-            yield replace(whole, doc_ids=whole.doc_ids[part], texts=whole.texts[part], gold=whole.gold[part], unseen=whole.unseen[part])
+            yield replace(
+                whole,
+                doc_ids=whole.doc_ids[part],
+                texts=whole.texts[part],
+                gold=whole.gold[part],
+                unseen=whole.unseen[part],
+            )
 
     def split(self, name: Any) -> Split:
         count = len(self.texts)
         ids = [str(number) for number in range(count)]
-        return Split(name=name, doc_ids=ids, texts=self.texts, gold=GOLD[:count], unseen=csr_array((count, 0)))
+        return Split(
+            name=name,
+            doc_ids=ids,
+            texts=self.texts,
+            gold=GOLD[:count],
+            unseen=csr_array((count, 0)),
+        )
 
 
 @pytest.fixture
 def counter(tmp_path: Path) -> Callable[..., CorpusCounter]:
-    session = Session(reporter=SilentReporter(), run_path=tmp_path / "run", folder=tmp_path / "run" / "mig")
-    given: dict[str, Any] = {"session": session, "min_df": 2, "occurrences": True, "memory": 1000, "check": lambda: None}
-    return lambda corpus=None, **changes: CorpusCounter(corpus=corpus or MemoryCorpus(), **{**given, **changes})
+    session = Session(
+        reporter=SilentReporter(), run_path=tmp_path / "run", folder=tmp_path / "run" / "mig"
+    )
+    given: dict[str, Any] = {
+        "session": session,
+        "min_df": 2,
+        "occurrences": True,
+        "memory": 1000,
+        "check": lambda: None,
+    }
+    return lambda corpus=None, **changes: CorpusCounter(
+        corpus=corpus or MemoryCorpus(), **{**given, **changes}
+    )
 
 
 @pytest.mark.parametrize("memory", [1000, 1])
@@ -63,7 +95,9 @@ def counter(tmp_path: Path) -> Callable[..., CorpusCounter]:
 def test_shards_add_up_to_the_whole(of: int, memory: int, tmp_path: Path, counter: Any) -> None:
     whole = counter().count()
     for number in range(1, of + 1):
-        figures = counter(memory=memory).write_shard(tmp_path / "shards" / str(number), Shard(number, of))
+        figures = counter(memory=memory).write_shard(
+            tmp_path / "shards" / str(number), Shard(number, of)
+        )
         assert figures["shard"] == f"{number}/{of}"
     merged = counter().merge([str(tmp_path / "shards" / "*")])
     assert merged.margins.words == whole.margins.words

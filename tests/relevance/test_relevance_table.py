@@ -45,7 +45,12 @@ class Labels:
         return self.ids.index(label)
 
 
-MARGINS = Margins(n_docs=3, words=("no", "x", "y", "z"), docs_with_word=np.array([3, 2, 1, 1]), docs_with_label=np.array([2, 0, 1]))
+MARGINS = Margins(
+    n_docs=3,
+    words=("no", "x", "y", "z"),
+    docs_with_word=np.array([3, 2, 1, 1]),
+    docs_with_label=np.array([2, 0, 1]),
+)
 KEPT = KeptWords(
     offsets=np.array([0, 2, 2, 4]),
     words=np.array([1, 0, 3, 2], dtype=np.int32),
@@ -73,45 +78,84 @@ def test_round_trip(folder: Path) -> None:
 
 def test_files_hold_what_the_design_says(folder: Path) -> None:
     rows = pl.read_parquet(folder / "mig.parquet")
-    assert rows.columns == ["label", "word", "value", "relevance", "docs_with_both", "docs_with_word", "rank"]
+    assert rows.columns == [
+        "label",
+        "word",
+        "value",
+        "relevance",
+        "docs_with_both",
+        "docs_with_word",
+        "rank",
+    ]
     assert rows["label"].to_list() == ["A", "A", "C", "C"]
     assert rows["rank"].to_list() == [1, 2, 1, 2]
     assert rows["value"].to_list() == [0.6, 0.1234567890123456, 0.2, None]
     assert rows["docs_with_both"].to_list() == [2, 2, 1, None]
     assert rows["docs_with_word"].to_list() == [2, 3, 1, 1]
     assert read_counted_words(folder).rows() == [("no", 3), ("x", 2), ("y", 1), ("z", 1)]
-    assert read_label_index(folder).rows() == [("A", "first", 2, 2), ("B", None, 0, 0), ("C", "third", 1, 2)]
+    assert read_label_index(folder).rows() == [
+        ("A", "first", 2, 2),
+        ("B", None, 0, 0),
+        ("C", "third", 1, 2),
+    ]
     assert read_label_words(folder, "C")["word"].to_list() == ["z", "y"]
     for name in ("mig", "words", "labels"):
         assert pl.read_parquet_metadata(folder / f"{name}.parquet")["label_hash"] == Labels.hash
 
 
 def test_blocks_of_labels_make_the_same_files(folder: Path, tmp_path: Path) -> None:
-    first = KeptWords(offsets=KEPT.offsets[:2], words=KEPT.words[:2], values=KEPT.values[:2], both=KEPT.both[:2])
-    rest = KeptWords(offsets=KEPT.offsets[1:] - 2, words=KEPT.words[2:], values=KEPT.values[2:], both=KEPT.both[2:])
-    lengths = write_relevance(tmp_path, iter([(first, RELEVANCE[:2]), (rest, RELEVANCE[2:])]), MARGINS, Labels())
+    first = KeptWords(
+        offsets=KEPT.offsets[:2], words=KEPT.words[:2], values=KEPT.values[:2], both=KEPT.both[:2]
+    )
+    rest = KeptWords(
+        offsets=KEPT.offsets[1:] - 2,
+        words=KEPT.words[2:],
+        values=KEPT.values[2:],
+        both=KEPT.both[2:],
+    )
+    lengths = write_relevance(
+        tmp_path, iter([(first, RELEVANCE[:2]), (rest, RELEVANCE[2:])]), MARGINS, Labels()
+    )
     assert lengths.tolist() == [2, 0, 2]
     for name in ("mig", "words", "labels"):
-        assert pl.read_parquet(tmp_path / f"{name}.parquet").equals(pl.read_parquet(folder / f"{name}.parquet"))
+        assert pl.read_parquet(tmp_path / f"{name}.parquet").equals(
+            pl.read_parquet(folder / f"{name}.parquet")
+        )
 
 
 def test_kept_words_are_written_as_they_come(tmp_path: Path) -> None:
     """Of 100 blocks, 44 MB together, no more than a few are in memory at once."""
     count, size = 100, 20_000
-    labels = Labels(ids=tuple(f"l{i:03d}" for i in range(count)), titles=(None,) * count, train_counts=(1,) * count)
+    labels = Labels(
+        ids=tuple(f"l{i:03d}" for i in range(count)),
+        titles=(None,) * count,
+        train_counts=(1,) * count,
+    )
     words = np.tile(np.arange(4, dtype=np.int32), size // 4)
 
     def blocks() -> Iterator[tuple[KeptWords, Any]]:
         for _ in range(count):
             values = np.linspace(1.0, 0.5, size)
-            yield KeptWords(offsets=np.array([0, size]), words=words.copy(), values=values, both=words.copy()), values / 2
+            yield (
+                KeptWords(
+                    offsets=np.array([0, size]),
+                    words=words.copy(),
+                    values=values,
+                    both=words.copy(),
+                ),
+                values / 2,
+            )
 
     tracemalloc.start()
-    write_relevance(tmp_path, blocks(), replace(MARGINS, docs_with_label=np.ones(count, dtype=np.int64)), labels)
+    write_relevance(
+        tmp_path, blocks(), replace(MARGINS, docs_with_label=np.ones(count, dtype=np.int64)), labels
+    )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12_000_000
-    assert pl.scan_parquet(tmp_path / "mig.parquet").select(pl.len()).collect().item() == count * size
+    assert (
+        pl.scan_parquet(tmp_path / "mig.parquet").select(pl.len()).collect().item() == count * size
+    )
 
 
 def test_another_label_order_is_refused_and_both_files_named(folder: Path) -> None:
@@ -132,7 +176,11 @@ def test_edits_are_applied(folder: Path) -> None:
             "Z": LabelEdits(deny=frozenset({"x"})),
         },
     )
-    assert load_relevance(folder, Labels.hash).matrix.toarray().tolist() == [[0.75, 0, 0, 0], [0, 0, 0, 0.5], [0, 0, 0.5, 1]]
+    assert load_relevance(folder, Labels.hash).matrix.toarray().tolist() == [
+        [0.75, 0, 0, 0],
+        [0, 0, 0, 0.5],
+        [0, 0, 0.5, 1],
+    ]
 
 
 @pytest.mark.parametrize("name", ["mig", "words", "labels"])
@@ -150,7 +198,12 @@ def test_a_missing_or_truncated_file_is_refused(name: str, folder: Path) -> None
 
 def mix_runs(folder: Path) -> None:
     """The table of one run of mig beside the other files of another."""
-    other: Any = KeptWords(offsets=np.array([0, 1, 1, 1]), words=KEPT.words[:1], values=KEPT.values[:1], both=KEPT.both[:1])
+    other: Any = KeptWords(
+        offsets=np.array([0, 1, 1, 1]),
+        words=KEPT.words[:1],
+        values=KEPT.values[:1],
+        both=KEPT.both[:1],
+    )
     rows = (folder / "mig.parquet").read_bytes()
     write_relevance(folder, [(other, RELEVANCE[:1])], MARGINS, Labels())
     (folder / "mig.parquet").write_bytes(rows)
@@ -161,7 +214,11 @@ def mix_runs(folder: Path) -> None:
     [
         (mix_runs, r"4 rows where labels\.parquet counts 1"),
         (
-            lambda folder: pl.read_parquet(folder / "words.parquet").head(3).write_parquet(folder / "words.parquet"),
+            lambda folder: (
+                pl.read_parquet(folder / "words.parquet")
+                .head(3)
+                .write_parquet(folder / "words.parquet")
+            ),
             r"words that words\.parquet does not list",
         ),
         (
@@ -172,14 +229,21 @@ def mix_runs(folder: Path) -> None:
         ),
     ],
 )
-def test_files_that_do_not_belong_together_are_refused(folder: Path, change: Callable[[Path], Any], said: str) -> None:
+def test_files_that_do_not_belong_together_are_refused(
+    folder: Path, change: Callable[[Path], Any], said: str
+) -> None:
     change(folder)
     with pytest.raises(ArtefactError, match=said):
         load_relevance(folder, Labels.hash)
 
 
 def test_nothing_kept(tmp_path: Path) -> None:
-    nothing = KeptWords(offsets=np.zeros(4, dtype=np.int64), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
+    nothing = KeptWords(
+        offsets=np.zeros(4, dtype=np.int64),
+        words=KEPT.words[:0],
+        values=KEPT.values[:0],
+        both=KEPT.both[:0],
+    )
     write_relevance(tmp_path, [(nothing, RELEVANCE[:0])], MARGINS, Labels())
     assert load_relevance(tmp_path, Labels.hash).matrix.nnz == 0
 
@@ -189,7 +253,9 @@ def test_a_run_may_be_named_like_a_pattern(name: str, tmp_path: Path) -> None:
     """Another run whose name the pattern would fit is not read with it."""
     for run in (name, "r2"):
         write_relevance(tmp_path / run / "mig", [(KEPT, RELEVANCE)], MARGINS, Labels())
-    assert load_relevance(tmp_path / name / "mig", Labels.hash).matrix.toarray().tolist() == EXPECTED
+    assert (
+        load_relevance(tmp_path / name / "mig", Labels.hash).matrix.toarray().tolist() == EXPECTED
+    )
     assert len(read_counted_words(tmp_path / name / "mig")) == 4
 
 
@@ -201,13 +267,19 @@ def test_a_run_may_be_named_like_a_pattern(name: str, tmp_path: Path) -> None:
         ("labels.parquet", read_label_index),
     ],
 )
-def test_files_that_are_not_what_mig_recorded_are_refused(name: str, read: Callable[[Path], Any], folder: Path) -> None:
+def test_files_that_are_not_what_mig_recorded_are_refused(
+    name: str, read: Callable[[Path], Any], folder: Path
+) -> None:
     record_outputs(folder, "mig")
     load_relevance(folder, Labels.hash)
     path = folder / name
-    pl.read_parquet(path).write_parquet(path, metadata=pl.read_parquet_metadata(path), compression="uncompressed")
+    pl.read_parquet(path).write_parquet(
+        path, metadata=pl.read_parquet_metadata(path), compression="uncompressed"
+    )
     for reader in (lambda folder: load_relevance(folder, Labels.hash), read):
-        with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"):
+        with pytest.raises(
+            ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"
+        ):
             reader(folder)
 
 
@@ -228,7 +300,10 @@ def test_forms_are_kept_in_their_order_and_without_any_there_is_no_file(tmp_path
 
 
 def test_round_trip_keeps_words_that_yaml_would_change(tmp_path: Path) -> None:
-    edits = {"1e4": LabelEdits(deny=frozenset({"no", "null", "12:30"}), allow={"on": 0.25, "été": 1.0}), "B": LabelEdits(allow={"x": 1e-4})}
+    edits = {
+        "1e4": LabelEdits(deny=frozenset({"no", "null", "12:30"}), allow={"on": 0.25, "été": 1.0}),
+        "B": LabelEdits(allow={"x": 1e-4}),
+    }
     edits["line\x85ends"] = LabelEdits(deny=frozenset({"\x85x", "a\u2028b"}))
     write_edits(tmp_path, edits)
     assert read_edits(tmp_path) == edits

@@ -18,7 +18,14 @@ from plant_cli.data.words import number_words
 from plant_cli.registry import Registry
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, bind_signal, keep_words
-from plant_cli.relevance.shards import Shard, match_vocabulary, merge_vocabularies, open_shards, read_shard_record, write_shard
+from plant_cli.relevance.shards import (
+    Shard,
+    match_vocabulary,
+    merge_vocabularies,
+    open_shards,
+    read_shard_record,
+    write_shard,
+)
 
 DOCUMENTS = [["a", "a", "b"], ["b"], ["c", "c", "a"]]
 GOLD = [[1, 0], [0, 0], [1, 1]]
@@ -26,8 +33,19 @@ GOLD = [[1, 0], [0, 0], [1, 1]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    counting = MemoryCounts(count_terms(number_words(DOCUMENTS), 1), csr_array(GOLD), with_occurrences=True)
-    pairs = write_shard(tmp_path, Shard(2, 3), counting, data_hash="d", label_hash="l", analyser="a", memory=1, jobs=2)
+    counting = MemoryCounts(
+        count_terms(number_words(DOCUMENTS), 1), csr_array(GOLD), with_occurrences=True
+    )
+    pairs = write_shard(
+        tmp_path,
+        Shard(2, 3),
+        counting,
+        data_hash="d",
+        label_hash="l",
+        analyser="a",
+        memory=1,
+        jobs=2,
+    )
     assert pairs == 5
     return tmp_path
 
@@ -35,13 +53,25 @@ def folder(tmp_path: Path) -> Path:
 def test_the_files_hold_the_counts_of_every_word(folder: Path) -> None:
     rows = pl.read_parquet(folder / "counts.parquet").sort("label", "word")
     assert rows.rows() == [(0, 0, 2, 3), (0, 1, 1, 1), (0, 2, 1, 2), (1, 0, 1, 1), (1, 2, 1, 2)]
-    assert pl.read_parquet(folder / "counted-words.parquet").rows() == [("a", 2), ("b", 2), ("c", 1)]
+    assert pl.read_parquet(folder / "counted-words.parquet").rows() == [
+        ("a", 2),
+        ("b", 2),
+        ("c", 1),
+    ]
     assert pl.read_parquet(folder / "counted-labels.parquet").rows() == [(2, 3), (1, 2)]
     record = read_shard_record(folder)
-    assert (record.shard, record.documents, record.occurrences, record.data_hash, record.label_hash) == (Shard(2, 3), 3, True, "d", "l")
+    assert (
+        record.shard,
+        record.documents,
+        record.occurrences,
+        record.data_hash,
+        record.label_hash,
+    ) == (Shard(2, 3), 3, True, "d", "l")
 
 
-@pytest.mark.parametrize("name", ["counts.parquet", "counted-words.parquet", "counted-labels.parquet"])
+@pytest.mark.parametrize(
+    "name", ["counts.parquet", "counted-words.parquet", "counted-labels.parquet"]
+)
 def test_a_missing_or_changed_file_is_refused(name: str, folder: Path) -> None:
     path = folder / name
     path.write_bytes(path.read_bytes()[:-1])
@@ -66,11 +96,22 @@ HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64, "analyser": "a" * 64}
 def draw_corpus(seed: int, documents: int) -> tuple[list[list[str]], Any]:
     """Documents of repeated words, many of them rare, and gold labels."""
     draw = np.random.default_rng(seed)
-    texts = [[f"w{int(n)}" for n in draw.zipf(1.5, draw.integers(0, 12)).clip(max=40)] for _ in range(documents)]
+    texts = [
+        [f"w{int(n)}" for n in draw.zipf(1.5, draw.integers(0, 12)).clip(max=40)]
+        for _ in range(documents)
+    ]
     return texts, csr_array((draw.random((documents, 5)) < 0.3).astype(np.int32))
 
 
-def write_shards(folder: Path, texts: list[list[str]], gold: Any, of: int, *, occurrences: bool = True, hashes: Any = HASHES) -> list[Path]:
+def write_shards(
+    folder: Path,
+    texts: list[list[str]],
+    gold: Any,
+    of: int,
+    *,
+    occurrences: bool = True,
+    hashes: Any = HASHES,
+) -> list[Path]:
     folders = []
     for number in range(1, of + 1):
         shard = Shard(number, of)
@@ -83,7 +124,12 @@ def write_shards(folder: Path, texts: list[list[str]], gold: Any, of: int, *, oc
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10_000), documents=st.integers(1, 25), of=st.integers(1, 5), min_df=st.integers(1, 3))
+@given(
+    seed=st.integers(0, 10_000),
+    documents=st.integers(1, 25),
+    of=st.integers(1, 5),
+    min_df=st.integers(1, 3),
+)
 def test_shards_add_up_to_the_counts_of_all_documents(
     seed: int, documents: int, of: int, min_df: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -110,15 +156,26 @@ def test_every_signal_keeps_the_same_words(name: str, sign: Any, tmp_path: Path)
     registry.register(plugin, name="signals")
     signal: Any = registry.find(SignalSpec, name)
     texts, gold = draw_corpus(3, 60)
-    whole = MemoryCounts(count_terms(number_words(texts), 2), gold, with_occurrences=signal.needs_occurrences)
+    whole = MemoryCounts(
+        count_terms(number_words(texts), 2), gold, with_occurrences=signal.needs_occurrences
+    )
     folders = write_shards(tmp_path, texts, gold, 3, occurrences=signal.needs_occurrences)
     merged = open_shards(folders, with_occurrences=signal.needs_occurrences, min_df=2, **HASHES)
     bound = bind_signal(signal, signal.options())
-    kept = [list(keep_words(source, bound, Selection(k=9, sign=sign, jobs=2))) for source in (whole, merged)]
-    found, expected = (np.concatenate([np.diff(block.offsets) for block in blocks]).tolist() for blocks in (kept[1], kept[0]))
+    kept = [
+        list(keep_words(source, bound, Selection(k=9, sign=sign, jobs=2)))
+        for source in (whole, merged)
+    ]
+    found, expected = (
+        np.concatenate([np.diff(block.offsets) for block in blocks]).tolist()
+        for blocks in (kept[1], kept[0])
+    )
     assert found == expected
     for part in ("words", "values", "both"):
-        found, expected = (np.concatenate([getattr(block, part) for block in blocks]).tolist() for blocks in (kept[1], kept[0]))
+        found, expected = (
+            np.concatenate([getattr(block, part) for block in blocks]).tolist()
+            for blocks in (kept[1], kept[0])
+        )
         assert found == expected
 
 
@@ -138,7 +195,9 @@ def test_wrong_sets_of_shards_are_refused_and_named(tmp_path: Path) -> None:
 def test_shards_of_another_corpus_or_counted_otherwise_are_refused(tmp_path: Path) -> None:
     texts, gold = draw_corpus(1, 12)
     folders = write_shards(tmp_path, texts, gold, 2, occurrences=False)
-    with pytest.raises(ArtefactError, match="another corpus: data hash dddddddddddd, not eeeeeeeeeeee"):
+    with pytest.raises(
+        ArtefactError, match="another corpus: data hash dddddddddddd, not eeeeeeeeeeee"
+    ):
         merge(folders, data_hash="e" * 64)
     with pytest.raises(ArtefactError, match="made for another label order"):
         merge(folders, label_hash="m" * 64)
@@ -147,7 +206,9 @@ def test_shards_of_another_corpus_or_counted_otherwise_are_refused(tmp_path: Pat
     assert "--signal" in caught.value.todo
 
 
-@pytest.mark.parametrize("name", ["counts.parquet", "counted-words.parquet", "counted-labels.parquet"])
+@pytest.mark.parametrize(
+    "name", ["counts.parquet", "counted-words.parquet", "counted-labels.parquet"]
+)
 def test_a_damaged_file_is_told_even_if_its_record_fits(name: str, tmp_path: Path) -> None:
     texts, gold = draw_corpus(3, 20)
     (folder,) = write_shards(tmp_path, texts, gold, 1)
@@ -155,7 +216,9 @@ def test_a_damaged_file_is_told_even_if_its_record_fits(name: str, tmp_path: Pat
     whole = (folder / name).read_bytes()
     for content in (whole[:-9], whole[:4] + b"\0" * 40 + whole[44:], b"PAR1PAR1"):
         (folder / name).write_bytes(content)
-        (folder / "shard.json").write_text(json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}}))
+        (folder / "shard.json").write_text(
+            json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}})
+        )
         with pytest.raises(ArtefactError, match="the counts of a shard are damaged") as caught:
             open_shards([folder], with_occurrences=True, min_df=1, **HASHES).count(0, 5)
         assert caught.value.where == str(folder / name)
@@ -166,7 +229,9 @@ def rewrite(folder: Path, name: str, change: Any) -> None:
     table = pl.read_parquet(folder / name)
     change(table).write_parquet(folder / name)
     record = json.loads((folder / "shard.json").read_text())
-    (folder / "shard.json").write_text(json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}}))
+    (folder / "shard.json").write_text(
+        json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}})
+    )
 
 
 @pytest.mark.parametrize("value", [None, -1, "next label"])
@@ -180,7 +245,9 @@ def rewrite(folder: Path, name: str, change: Any) -> None:
         ("counted-labels.parquet", "docs_with_label"),
     ],
 )
-def test_a_count_that_is_missing_or_negative_or_of_another_label_is_told(name: str, column: str, value: Any, tmp_path: Path) -> None:
+def test_a_count_that_is_missing_or_negative_or_of_another_label_is_told(
+    name: str, column: str, value: Any, tmp_path: Path
+) -> None:
     texts, gold = draw_corpus(3, 20)
     (folder,) = write_shards(tmp_path, texts, gold, 1)
     last = pl.int_range(pl.len()) == pl.len() - 1
@@ -206,7 +273,9 @@ FIRST = pl.DataFrame({"word": ["b", "a", "rare"], "docs_with_word": [2, 1, 1]})
 SECOND = pl.DataFrame({"word": ["a", "c"], "docs_with_word": [2, 3]})
 
 
-def test_words_are_sorted_by_their_documents_then_by_the_alphabet_and_rare_ones_have_no_row() -> None:
+def test_words_are_sorted_by_their_documents_then_by_the_alphabet_and_rare_ones_have_no_row() -> (
+    None
+):
     merged = merge_vocabularies([FIRST, SECOND], min_df=2)
     assert merged.rows() == [("a", 3), ("c", 3), ("b", 2)]
     assert match_vocabulary(FIRST, merged).tolist() == [2, 0, -1]

@@ -35,7 +35,9 @@ def systems(evaluate):
 @pytest.fixture
 def metrics(tmp_path):
     """The content of a metrics.json: `metrics("eval-baseline")`."""
-    return lambda folder="eval": json.loads((tmp_path / "run" / folder / "metrics.json").read_text())
+    return lambda folder="eval": json.loads(
+        (tmp_path / "run" / folder / "metrics.json").read_text()
+    )
 
 
 @pytest.fixture
@@ -53,7 +55,9 @@ def rewrite(tmp_path):
 def open_corpus(tmp_path):
     """The corpus of the played run."""
     flags = {"data": {"path": str(tmp_path / "data.parquet")}}
-    request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter())
+    request = Request(
+        registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter()
+    )
     return RequestRunner(request).open("verify").corpus
 
 
@@ -64,7 +68,10 @@ def painted():
     def paint(drawing):
         axes = Figure().add_subplot()
         drawing.paint(axes)
-        lines = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+        lines = {
+            line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
+            for line in axes.lines
+        }
         return {**lines, "axes": axes}
 
     return paint
@@ -72,7 +79,9 @@ def painted():
 
 def tell(spans, weights):
     """An explanation by scorers alone."""
-    part = ExplainedPart(name="words", log_odds=1.0, spans=spans, weights=np.array(weights), note="by words")
+    part = ExplainedPart(
+        name="words", log_odds=1.0, spans=spans, weights=np.array(weights), note="by words"
+    )
     return Explanation(label="l", title=None, score=0.5, log_odds=1.0, base=0.0, parts=[part])
 
 

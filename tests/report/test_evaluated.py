@@ -12,7 +12,10 @@ def test_what_evaluations_recorded(systems, metrics, tmp_path):
     first, second = systems
     assert [system.name for system in systems] == ["finetune", "baseline"]
     assert first.metrics.metrics["P@1"].value == metrics()["metrics"]["P@1"]["value"]
-    assert second.metrics.all_metrics()["R@10[1-5]"].value == metrics("eval-baseline")["bins"]["1-5"]["R@10"]["value"]
+    assert (
+        second.metrics.all_metrics()["R@10[1-5]"].value
+        == metrics("eval-baseline")["bins"]["1-5"]["R@10"]["value"]
+    )
     assert list(first.stages) == ["finetune", "predict", "eval"]
     assert second.command("eval", "--force") == "plant eval --tag baseline --force"
     assert first.documents == {"train": 36, "validation": 1, "test": 24}
@@ -57,16 +60,24 @@ def test_damaged_metrics_are_refused(evaluate, rewrite, tmp_path, content):
     with pytest.raises(ArtefactError, match="damaged") as raised:
         read_evaluated(["finetune"], tmp_path / "run")
     assert str(path) in raised.value.where
-    rewrite("eval", outputs={}, facts={})  # somebody who also changes the record is told what is wrong inside
+    rewrite(
+        "eval", outputs={}, facts={}
+    )  # somebody who also changes the record is told what is wrong inside
     with pytest.raises(ArtefactError, match="damaged"):
         read_evaluated(["finetune"], tmp_path / "run")
 
 
 @pytest.mark.parametrize(
     ("options", "what"),
-    [({"convention": "annif"}, "convention, annif and plant"), ({"level": 0.9}, "coverage"), ({"split": "validation"}, "split")],
+    [
+        ({"convention": "annif"}, "convention, annif and plant"),
+        ({"level": 0.9}, "coverage"),
+        ({"split": "validation"}, "split"),
+    ],
 )
-def test_systems_that_were_measured_otherwise_are_refused_with_the_difference(evaluate, played, tmp_path, options, what):
+def test_systems_that_were_measured_otherwise_are_refused_with_the_difference(
+    evaluate, played, tmp_path, options, what
+):
     evaluate("baseline")
     played("eval", None, force=True, bootstrap=40, **options)
     with pytest.raises(DataError, match=f"not measured alike: another {what}"):

@@ -16,7 +16,15 @@ from plant_cli.commands.report import gather
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.report.evaluated import SHARE_COLUMNS
-from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, render, set_commands, write_contents
+from plant_cli.report.page import (
+    Contents,
+    MarkedDocument,
+    MarkedLabel,
+    PageSection,
+    render,
+    set_commands,
+    write_contents,
+)
 from tests.report.conftest import find
 
 HOSTILE = (
@@ -49,19 +57,40 @@ class Parsed(HTMLParser):
 
 def draw(names, **changes):
     bounds = {name: {tick: Bound(value=0.5, low=0.4, high=0.6) for tick in names} for name in names}
-    given = {"name": "f", "title": "F", "caption": "c", "paint": lambda axes: plot_bounds(axes, names, bounds), "rows": len(names)}
+    given = {
+        "name": "f",
+        "title": "F",
+        "caption": "c",
+        "paint": lambda axes: plot_bounds(axes, names, bounds),
+        "rows": len(names),
+    }
     return Drawing(**{**given, **changes})
 
 
 @pytest.fixture
 def page():
-    table = Table(title=HOSTILE, columns=[Column(name=HOSTILE), Column(name="n", kind="count")], rows=[[HOSTILE, 3]], notes=[HOSTILE])
+    table = Table(
+        title=HOSTILE,
+        columns=[Column(name=HOSTILE), Column(name="n", kind="count")],
+        rows=[[HOSTILE, 3]],
+        notes=[HOSTILE],
+    )
     passages = [Passage(text=HOSTILE), Passage(text=HOSTILE, strength=3)]
     label = MarkedLabel(name=HOSTILE, state="wrong", score=0.5, reason=HOSTILE, passages=passages)
     document = MarkedDocument(doc_id=HOSTILE, summary=HOSTILE, labels=[label])
     drawing = draw([HOSTILE], title=HOSTILE, caption=HOSTILE)
-    section = PageSection(name="s", title="S", text=[HOSTILE], tables=[table], drawings=[drawing], documents=[document], missing=[HOSTILE])
-    contents = Contents(title=HOSTILE, lead=[HOSTILE], headline=table, sections=[section], footer=[HOSTILE])
+    section = PageSection(
+        name="s",
+        title="S",
+        text=[HOSTILE],
+        tables=[table],
+        drawings=[drawing],
+        documents=[document],
+        missing=[HOSTILE],
+    )
+    contents = Contents(
+        title=HOSTILE, lead=[HOSTILE], headline=table, sections=[section], footer=[HOSTILE]
+    )
     return render(contents, {"f": drawing.render()[0]})
 
 
@@ -80,23 +109,41 @@ def test_data_are_text_and_nothing_is_fetched(page):
     style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
     assert "@import" not in style
     assert "url(" not in style
-    policy = next(a["content"] for tag, a in found.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"]
+        for tag, a in found.elements
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'")
-    assert str(set_commands("run `plant eval <b>` & <i>")) == "run <code>plant eval &lt;b&gt;</code> &amp; &lt;i&gt;"
+    assert (
+        str(set_commands("run `plant eval <b>` & <i>"))
+        == "run <code>plant eval &lt;b&gt;</code> &amp; &lt;i&gt;"
+    )
 
 
 def test_a_screen_reader_finds_its_way(page):
     found = Parsed(page)
     tags = [tag for tag, _ in found.elements]
-    assert {"header", "nav", "main", "section", "footer", "figure", "figcaption", "caption"} <= set(tags)
+    assert {"header", "nav", "main", "section", "footer", "figure", "figcaption", "caption"} <= set(
+        tags
+    )
     assert found.headings[0] == found.headings.count(1) == 1
-    assert all(later - before <= 1 for before, later in zip(found.headings, found.headings[1:], strict=False))
+    assert all(
+        later - before <= 1
+        for before, later in zip(found.headings, found.headings[1:], strict=False)
+    )
     assert tags.count("table") == tags.count("caption")
-    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in found.elements if tag == "th")
+    assert all(
+        attributes.get("scope") in ("col", "row")
+        for tag, attributes in found.elements
+        if tag == "th"
+    )
     assert all(attributes.get("alt") for tag, attributes in found.elements if tag == "img")
     ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert all((attributes.get("aria-labelledby") or ids[0]) in ids for _, attributes in found.elements)
+    assert all(
+        (attributes.get("aria-labelledby") or ids[0]) in ids for _, attributes in found.elements
+    )
     links = [attributes["href"][1:] for tag, attributes in found.elements if tag == "a"]
     assert set(links) <= set(ids)
     assert ("html", {"lang": "en"}) in found.elements
@@ -114,7 +161,9 @@ def test_figures_are_drawn_twice_alike_and_names_stay_text():
     assert not list(root.iter(f"{SVG}script"))
     assert {"体重", "x" * 41 + "…"} <= set(texts)
     assert any(text.endswith("_hidden") for text in texts)
-    assert sum(text.startswith('"><img src=x onerror=alert(1)>') for text in texts) == 2  # in the legend and at the axis
+    assert (
+        sum(text.startswith('"><img src=x onerror=alert(1)>') for text in texts) == 2
+    )  # in the legend and at the axis
 
 
 def test_a_missing_package_says_how_it_is_installed(monkeypatch):
@@ -126,22 +175,38 @@ def test_a_missing_package_says_how_it_is_installed(monkeypatch):
 
 @pytest.fixture
 def gathered(open_corpus):
-    return lambda systems: gather(systems, paper=False, documents=2, open_corpus=open_corpus, find_reasons=find)
+    return lambda systems: gather(
+        systems, paper=False, documents=2, open_corpus=open_corpus, find_reasons=find
+    )
 
 
 def test_sections_in_order_with_conditions_in_every_table(systems, gathered, tmp_path):
     contents = gathered(systems)
     assert contents.title == "finetune against baseline"
     names = [section.name for section in contents.sections]
-    assert names == ["headline", "parts", "frequency", "labels", "scores", "training", "documents", "cost"]
+    assert names == [
+        "headline",
+        "parts",
+        "frequency",
+        "labels",
+        "scores",
+        "training",
+        "documents",
+        "cost",
+    ]
     assert len({drawing.name for drawing in contents.drawings}) == len(contents.drawings) > 4
     for table in (table for section in contents.sections for table in section.tables):
         notes = " ".join(table.notes)
-        assert all(word in notes for word in ("24 documents", "labels", "convention plant", "seed 0", "95% intervals")), table.title
+        assert all(
+            word in notes
+            for word in ("24 documents", "labels", "convention plant", "seed 0", "95% intervals")
+        ), table.title
     assert all("ocuments of" in drawing.caption for drawing in contents.drawings)
     page, figures, tables = tmp_path / "out" / "r.html", tmp_path / "f", tmp_path / "t"
     assert write_contents(contents, page, figures, tables)[0] == page
-    assert {path.name for path in figures.iterdir()} == {f"{d.name}.{suffix}" for d in contents.drawings for suffix in ("svg", "png")}
+    assert {path.name for path in figures.iterdir()} == {
+        f"{d.name}.{suffix}" for d in contents.drawings for suffix in ("svg", "png")
+    }
     assert "| metric | finetune | baseline |" in (tables / "headline.md").read_text()
     assert r"\begin{tabular}" in (tables / "headline.tex").read_text()
     assert page.read_text().count("<img ") == len(contents.drawings)
@@ -170,7 +235,12 @@ def test_a_page_of_131_thousand_labels_stays_small(systems, gathered, tmp_path, 
 def test_one_system_whose_metrics_are_undefined(evaluate, gathered, tmp_path):
     [system] = evaluate()
     empty = {name: Bound() for name in system.metrics.metrics}
-    bare = replace(system, metrics=system.metrics.model_copy(update={"metrics": empty, "bins": {}, "calibration": None}))
+    bare = replace(
+        system,
+        metrics=system.metrics.model_copy(
+            update={"metrics": empty, "bins": {}, "calibration": None}
+        ),
+    )
     contents = gathered([bare])
     assert contents.title == "Report on run"
     assert all(cell == "–" for row in contents.headline.rows for cell in row[1:])

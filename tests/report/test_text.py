@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import Column, Table
-from plant_cli.report.text import format_cell, format_row, printable, printable_cell, show_count, write_latex, write_markdown
+from plant_cli.report.text import (
+    format_cell,
+    format_row,
+    printable,
+    printable_cell,
+    show_count,
+    write_latex,
+    write_markdown,
+)
 
 TABLE = Table(
     title="Two\nlines",
@@ -16,12 +24,26 @@ TABLE = Table(
 
 
 def test_cells() -> None:
-    points, count, exact = Column(name="x", kind="points"), Column(name="x", kind="count"), Column(name="x", kind="exact")
-    assert [format_cell(v, points) for v in (0.2345, 1.0, None, float("nan"), "–")] == ["23.4", "100.0", "", "", "–"]
+    points, count, exact = (
+        Column(name="x", kind="points"),
+        Column(name="x", kind="count"),
+        Column(name="x", kind="exact"),
+    )
+    assert [format_cell(v, points) for v in (0.2345, 1.0, None, float("nan"), "–")] == [
+        "23.4",
+        "100.0",
+        "",
+        "",
+        "–",
+    ]
     assert format_cell(1234567, count) == "1,234,567"
     assert [format_cell(v, exact) for v in (0.000123456, 3)] == ["0.0001235", "3"]
     assert format_row(TABLE, ["x", 0.25]) == ["x", "25.0"]
-    assert [show_count(n, "document") for n in (0, 1, 1234)] == ["0 documents", "1 document", "1,234 documents"]
+    assert [show_count(n, "document") for n in (0, 1, 1234)] == [
+        "0 documents",
+        "1 document",
+        "1,234 documents",
+    ]
     assert printable_cell("a\n\tb\x1b") == "a\\n\\tb\\x1b"
 
 

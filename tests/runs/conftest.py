@@ -8,7 +8,18 @@ import pytest
 from builders import make_registry
 from pydantic import field_validator
 
-from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, option
+from plant_cli.api import (
+    BackboneSpec,
+    Choice,
+    DatasetSpec,
+    DecoderSpec,
+    Options,
+    Result,
+    StageSpec,
+    UsageError,
+    choice,
+    option,
+)
 from plant_cli.data.records import StageRecord
 from plant_cli.registry import Registry
 from plant_cli.runs.folder import Run
@@ -24,7 +35,9 @@ class FinetuneOptions(Options):
 
     def check_values(self) -> None:
         if self.gate == "":
-            raise UsageError("the gate is empty", where="--gate ''", expected="a gate", todo="leave it out")
+            raise UsageError(
+                "the gate is empty", where="--gate ''", expected="a gate", todo="leave it out"
+            )
 
 
 class ProbeOptions(Options):
@@ -61,7 +74,13 @@ def _nothing(context: object, options: object) -> Result:
 
 
 SPECS = [
-    StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
+    StageSpec(
+        name="finetune",
+        summary="Train.",
+        options=FinetuneOptions,
+        run=_nothing,
+        sections=("data", "model", "machine"),
+    ),
     StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
     StageSpec(name="sample", summary="Sample.", options=SampleOptions, run=_nothing),
     StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
@@ -87,7 +106,13 @@ def run(tmp_path: Path) -> Run:
 @pytest.fixture
 def make_record() -> Callable[..., StageRecord]:
     def make(stage: str = "mig", tag: str | None = None, **values: Any) -> StageRecord:
-        defaults: dict[str, Any] = {"status": "running", "options": {}, "sections": {}, "seed": 0, "started": "2026-01-01T00:00:00"}
+        defaults: dict[str, Any] = {
+            "status": "running",
+            "options": {},
+            "sections": {},
+            "seed": 0,
+            "started": "2026-01-01T00:00:00",
+        }
         return StageRecord(stage=stage, tag=tag, **{**defaults, **values})
 
     return make

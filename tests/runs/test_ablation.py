@@ -22,7 +22,10 @@ changes:
 CHANGED: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "of stage 2 alone": (
         "Few epochs: {finetune: {epochs: 1}}",
-        {"finetune-few-epochs": {"epochs": 1, "planted": None}, "eval-few-epochs": {"bootstrap": 100}},
+        {
+            "finetune-few-epochs": {"epochs": 1, "planted": None},
+            "eval-few-epochs": {"bootstrap": 100},
+        },
     ),
     "of relevance, and so of all that reads it": (
         "random: {mig: {signal: random}}",
@@ -35,7 +38,11 @@ CHANGED: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     ),
     "of the model, which both stages of training have": (
         "one head: {model: {decoder: {heads: 1}}, finetune: {epochs: 2}}",
-        {"pretrain-attn-one-head": {"relevance": None}, "finetune-one-head": {"planted": "one-head", "epochs": 2}, "eval-one-head": {}},
+        {
+            "pretrain-attn-one-head": {"relevance": None},
+            "finetune-one-head": {"planted": "one-head", "epochs": 2},
+            "eval-one-head": {},
+        },
     ),
     "of the size of train, without those that only score and measure": (
         "few: {data: {train_share: 0.1}}",
@@ -56,11 +63,16 @@ def expand(text: str) -> RecipeLayer:
 @pytest.mark.parametrize("change", CHANGED)
 def test_a_change_repeats_the_stages_that_it_concerns(change: str) -> None:
     text, wanted = CHANGED[change]
-    steps = {step.name: step for step in resolve_steps(expand(f"{FULL}  {text}\n"), RecipeLayer(), installed())}
+    steps = {
+        step.name: step
+        for step in resolve_steps(expand(f"{FULL}  {text}\n"), RecipeLayer(), installed())
+    }
     assert set(steps) - {"mig", "pretrain-attn", "finetune", "eval", "significance"} == set(wanted)
     for name, values in wanted.items():
         assert {key: steps[name].values[key] for key in values} == values, name
-        assert steps[name].data.train_share == (0.1 if steps[name].tag == "few" and steps[name].spec.learns else 1)
+        assert steps[name].data.train_share == (
+            0.1 if steps[name].tag == "few" and steps[name].spec.learns else 1
+        )
     assert steps["finetune"].values["epochs"] == 4
     system = next(name for name in wanted if name.startswith("finetune"))
     assert steps["significance"].values["systems"] == ["finetune", system]
@@ -70,29 +82,45 @@ def test_a_change_repeats_the_stages_that_it_concerns(change: str) -> None:
 def test_a_component_of_the_model_differs_in_the_copies_alone() -> None:
     steps = {
         step.name: step
-        for step in resolve_steps(expand(f"{FULL}  one head: {{model: {{decoder: {{heads: 1}}}}}}"), RecipeLayer(), installed())
+        for step in resolve_steps(
+            expand(f"{FULL}  one head: {{model: {{decoder: {{heads: 1}}}}}}"),
+            RecipeLayer(),
+            installed(),
+        )
     }
     assert steps["finetune-one-head"].sections["model"]["decoder"]["heads"] == 1
     assert steps["finetune"].sections["model"]["decoder"]["heads"] > 1
 
 
 def test_a_comparison_of_the_recipe_takes_the_changed_systems_too() -> None:
-    text = FULL.replace("changes:", "significance: {systems: [finetune, other.parquet], bootstrap: 50}\nchanges:")
+    text = FULL.replace(
+        "changes:", "significance: {systems: [finetune, other.parquet], bootstrap: 50}\nchanges:"
+    )
     recipe = expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}")
-    assert recipe.values["significance"]["systems"] == ["finetune", "other.parquet", "finetune-fast"]
+    assert recipe.values["significance"]["systems"] == [
+        "finetune",
+        "other.parquet",
+        "finetune-fast",
+    ]
     assert recipe.values["significance"]["names"] == ["full", "other.parquet", "fast"]
 
 
 def test_a_comparison_may_give_its_options_alone() -> None:
     text = FULL.replace("changes:", "significance: {bootstrap: 50}\nchanges:")
     recipe = expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}")
-    assert recipe.values["significance"] == {"bootstrap": 50, "systems": ["finetune", "finetune-fast"], "names": ["full", "fast"]}
+    assert recipe.values["significance"] == {
+        "bootstrap": 50,
+        "systems": ["finetune", "finetune-fast"],
+        "names": ["full", "fast"],
+    }
 
 
 def test_a_comparison_that_is_no_section_is_refused() -> None:
     text = FULL.replace("changes:", "significance: 3\nchanges:")
     with pytest.raises(RecipeError, match="the section 'significance' is 3"):
-        resolve_steps(expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}"), RecipeLayer(), installed())
+        resolve_steps(
+            expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}"), RecipeLayer(), installed()
+        )
 
 
 def test_a_recipe_without_changes_is_itself() -> None:

@@ -20,12 +20,18 @@ from plant_cli.runs.changes import (
 from plant_cli.runs.folder import Run
 
 Make = Callable[..., StageRecord]
-SECTIONS = {"data": {"path": "a.csv", "text_column": "text"}, "machine": {"seed": 0, "device": "cpu", "threads": 2}}
+SECTIONS = {
+    "data": {"path": "a.csv", "text_column": "text"},
+    "machine": {"seed": 0, "device": "cpu", "threads": 2},
+}
 
 
 def test_what_changed_is_said_key_by_key(run: Run, make_record: Make) -> None:
     record = make_record(options={"k": 5, "score": {"name": "mig", "base": 2}}, sections=SECTIONS)
-    assert find_stage_changes(record, {"k": 5, "score": {"name": "mig", "base": 2}}, SECTIONS, run) == []
+    assert (
+        find_stage_changes(record, {"k": 5, "score": {"name": "mig", "base": 2}}, SECTIONS, run)
+        == []
+    )
     now = {**SECTIONS, "machine": {**SECTIONS["machine"], "seed": 1, "precision": "bf16"}}
     assert find_stage_changes(record, {"k": 6, "score": {"name": "mig", "base": 10}}, now, run) == [
         "k was 5 and is now 6",
@@ -37,7 +43,10 @@ def test_what_changed_is_said_key_by_key(run: Run, make_record: Make) -> None:
 
 def test_where_it_ran_or_lay_is_no_change(run: Run, make_record: Make) -> None:
     record = make_record(sections=SECTIONS)
-    moved = {"data": {"path": "/b/a.csv", "text_column": "text"}, "machine": {"seed": 0, "device": "cuda", "threads": 8}}
+    moved = {
+        "data": {"path": "/b/a.csv", "text_column": "text"},
+        "machine": {"seed": 0, "device": "cuda", "threads": 8},
+    }
     assert find_stage_changes(record, {}, moved, run) == []
     assert stage_key(record, "d") == stage_key(make_record(sections=moved), "d")
 
@@ -46,8 +55,13 @@ def test_the_file_of_rows_that_cannot_be_read_is_no_change(run: Run, make_record
     """Its path becomes absolute once it exists: a stage must not refuse what it wrote itself."""
     record = make_record(sections={"data": {"text_column": "text", "rejects": "bad.tsv"}})
     for named in ("/here/bad.tsv", None):
-        assert find_stage_changes(record, {}, {"data": {"text_column": "text", "rejects": named}}, run) == []
-        assert stage_key(record, "d") == stage_key(make_record(sections={"data": {"text_column": "text", "rejects": named}}), "d")
+        assert (
+            find_stage_changes(record, {}, {"data": {"text_column": "text", "rejects": named}}, run)
+            == []
+        )
+        assert stage_key(record, "d") == stage_key(
+            make_record(sections={"data": {"text_column": "text", "rejects": named}}), "d"
+        )
 
 
 def test_the_key_depends_on_all_that_decides(make_record: Make) -> None:
@@ -77,10 +91,16 @@ def test_inputs_made_anew_or_removed_are_stale(run: Run, make_record: Make) -> N
     assert find_stale_inputs(reader, run) == ["its input 'mig' is no longer there"]
 
 
-def test_a_source_with_other_contents_is_refused_and_a_moved_one_is_not(run: Run, tmp_path: Path) -> None:
+def test_a_source_with_other_contents_is_refused_and_a_moved_one_is_not(
+    run: Run, tmp_path: Path
+) -> None:
     source = tmp_path / "d.csv"
     source.write_text("a")
-    run.bind(data_hash="d", label_hash="l", sources={str(source): hash_file(source), str(tmp_path / "gone.csv"): "0"})
+    run.bind(
+        data_hash="d",
+        label_hash="l",
+        sources={str(source): hash_file(source), str(tmp_path / "gone.csv"): "0"},
+    )
     refuse_changed_sources(run)
     source.write_text("b")
     with pytest.raises(ArtefactError, match="the corpus has changed") as caught:
@@ -89,7 +109,9 @@ def test_a_source_with_other_contents_is_refused_and_a_moved_one_is_not(run: Run
     assert "run.json" in caught.value.where
 
 
-def test_what_is_out_of_date_is_traced_through_all_stages_between(run: Run, make_record: Make) -> None:
+def test_what_is_out_of_date_is_traced_through_all_stages_between(
+    run: Run, make_record: Make
+) -> None:
     inputs: dict[str, str] = {}
     for name in ("mig", "finetune", "predict"):
         folder = run.stage(name)
@@ -106,7 +128,9 @@ def test_what_is_out_of_date_is_traced_through_all_stages_between(run: Run, make
     assert trace_stale("mig", run) == trace_stale("nothing", run) == {}
 
 
-def test_a_system_of_its_own_tag_makes_a_judgement_of_the_untagged_one_stale(run: Run, make_record: Make) -> None:
+def test_a_system_of_its_own_tag_makes_a_judgement_of_the_untagged_one_stale(
+    run: Run, make_record: Make
+) -> None:
     def finish(stage: str, tag: str | None = None) -> str:
         folder = run.stage(stage, tag)
         folder.path.mkdir()
@@ -114,11 +138,19 @@ def test_a_system_of_its_own_tag_makes_a_judgement_of_the_untagged_one_stale(run
         return folder.output_hash(make_record(stage, tag))
 
     inputs = {"predict": finish("predict")}
-    judged = [make_record("eval", "b", inputs=inputs), make_record("thresholds", "b-seed2", inputs=inputs)]
-    others = [make_record("eval", inputs=inputs), make_record("thresholds", "b", inputs=inputs, options={"system": "finetune"})]
+    judged = [
+        make_record("eval", "b", inputs=inputs),
+        make_record("thresholds", "b-seed2", inputs=inputs),
+    ]
+    others = [
+        make_record("eval", inputs=inputs),
+        make_record("thresholds", "b", inputs=inputs, options={"system": "finetune"}),
+    ]
     assert not any(find_stale_inputs(record, run) for record in [*judged, *others])
     finish("finetune", "b")
-    assert [find_stale_inputs(record, run) for record in judged] == 2 * [["it judged 'predict', but 'finetune-b' has its tag now"]]
+    assert [find_stale_inputs(record, run) for record in judged] == 2 * [
+        ["it judged 'predict', but 'finetune-b' has its tag now"]
+    ]
     assert not any(find_stale_inputs(record, run) for record in others)
 
 
@@ -130,9 +162,15 @@ class ReaderOptions(Options):
 
 def test_files_are_hashed_and_what_is_no_path_or_not_there_is_not(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    options = ReaderOptions(systems=["finetune", str(tmp_path / "a.txt"), str(tmp_path / "gone.txt")])
-    assert hash_sources(options, run.path) == {str(tmp_path / "a.txt"): hash_file(tmp_path / "a.txt")}
-    assert hash_sources(ReaderOptions(order=str(run.path)), run.path) == {}  # its own stages are inputs
+    options = ReaderOptions(
+        systems=["finetune", str(tmp_path / "a.txt"), str(tmp_path / "gone.txt")]
+    )
+    assert hash_sources(options, run.path) == {
+        str(tmp_path / "a.txt"): hash_file(tmp_path / "a.txt")
+    }
+    assert (
+        hash_sources(ReaderOptions(order=str(run.path)), run.path) == {}
+    )  # its own stages are inputs
 
 
 def test_another_run_is_what_its_system_left(tmp_path: Path, make_record: Make) -> None:
@@ -149,12 +187,16 @@ def test_another_run_is_what_its_system_left(tmp_path: Path, make_record: Make) 
         (folder.path / "x").write_text(stage)
         folder.write(make_record(stage, tag, status="done", outputs=folder.hash_outputs()))
         seen.append(hash_source(other.path))
-    assert len({*seen}) == 3  # neither the tagged system nor the relevance is of the one without a tag
+    assert (
+        len({*seen}) == 3
+    )  # neither the tagged system nor the relevance is of the one without a tag
     assert hash_source(other.path / "finetune") == seen[-1]
     assert hash_source(other.path / "finetune-b") not in seen
 
 
-def test_a_file_with_other_contents_makes_a_stage_stale(run: Run, tmp_path: Path, make_record: Make) -> None:
+def test_a_file_with_other_contents_makes_a_stage_stale(
+    run: Run, tmp_path: Path, make_record: Make
+) -> None:
     file = tmp_path / "a.txt"
     file.write_text("a")
     record = make_record("eval", files={str(file): hash_file(file)})

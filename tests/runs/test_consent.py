@@ -15,11 +15,19 @@ from plant_cli.runs.steps import Consent
 MODEL = "someone/there"
 
 
-def ask(cache: Path, *sets: str, name: str = "hf-encoder", recipe: RecipeLayer | None = None, **options: Any) -> None:
+def ask(
+    cache: Path,
+    *sets: str,
+    name: str = "hf-encoder",
+    recipe: RecipeLayer | None = None,
+    **options: Any,
+) -> None:
     """Ask for the consent that a backbone in a run folder needs."""
     chosen = Choice(name=name, options={"model": MODEL, **options})
     spec, values = installed().resolve(BackboneSpec, chosen)
-    Consent(recipe or RecipeLayer(), parse_command(sets, {})).require(spec, chosen, values, cache / "run")
+    Consent(recipe or RecipeLayer(), parse_command(sets, {})).require(
+        spec, chosen, values, cache / "run"
+    )
 
 
 @pytest.fixture
@@ -30,12 +38,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_model_of_a_stranger_is_not_asked_for(cache: Path) -> None:
-    with pytest.raises(ArtefactError, match=f"the backbone 'hf-encoder' needs the model {MODEL}, which is not on this machine") as caught:
+    with pytest.raises(
+        ArtefactError,
+        match=f"the backbone 'hf-encoder' needs the model {MODEL}, which is not on this machine",
+    ) as caught:
         ask(cache)
     assert caught.value.exit_code == 4
     assert caught.value.where == f"{cache / 'run'}: backbone 'hf-encoder'"
     assert f"--set model.backbone.model={MODEL}" in caught.value.todo
-    for other in ("model.backbone.model=someone/else", "model.backbone.revision=main", "model.backbone.trust_remote_code=true"):
+    for other in (
+        "model.backbone.model=someone/else",
+        "model.backbone.revision=main",
+        "model.backbone.trust_remote_code=true",
+    ):
         with pytest.raises(ArtefactError, match="not on this machine"):
             ask(cache, other)
 
@@ -68,16 +83,22 @@ def test_models_that_come_with_plant_need_none(cache: Path) -> None:
     ask(cache, name="modernbert", model="answerdotai/ModernBERT-base")
     ask(cache, name="deepseek", model="r1-qwen-1.5b")
     ask(cache, name="multilingual", model="intfloat/multilingual-e5-small")
-    with pytest.raises(ArtefactError, match="the backbone 'multilingual' needs the model someone/there"):
+    with pytest.raises(
+        ArtefactError, match="the backbone 'multilingual' needs the model someone/there"
+    ):
         ask(cache, name="multilingual")
 
 
 def test_a_data_set_of_a_stranger_is_not_asked_for(cache: Path, tmp_path: Path) -> None:
     def need(path: str | None, *sets: str, name: str = "huggingface-dataset") -> None:
         spec, options = installed().resolve(DatasetSpec, Choice(name=name))
-        Consent(RecipeLayer(), parse_command(sets, {})).require_corpus(spec, DataSection(path=path), options, cache / "run")
+        Consent(RecipeLayer(), parse_command(sets, {})).require_corpus(
+            spec, DataSection(path=path), options, cache / "run"
+        )
 
-    with pytest.raises(ArtefactError, match="the dataset 'huggingface-dataset' needs the data set someone/texts") as caught:
+    with pytest.raises(
+        ArtefactError, match="the dataset 'huggingface-dataset' needs the data set someone/texts"
+    ) as caught:
         need("someone/texts")
     assert "--set data.path=someone/texts" in caught.value.todo
     need("someone/texts", "data.path=someone/texts")

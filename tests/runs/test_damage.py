@@ -41,7 +41,9 @@ def test_a_lost_file_and_a_flipped_bit_are_told(mark: Path) -> None:
     path = mark.parent / "weights.bin"
     time = path.stat().st_mtime_ns
     path.write_bytes(b"1" + b"0" * 9)
-    with pytest.raises(ArtefactError, match=r"'weights.bin' of the checkpoint is damaged") as caught:
+    with pytest.raises(
+        ArtefactError, match=r"'weights.bin' of the checkpoint is damaged"
+    ) as caught:
         require(mark)
     os.utime(path, ns=(time, time))
     assert {file.state for file in examine_marked(mark)} == {"whole"}  # size and time are the same
@@ -51,10 +53,16 @@ def test_a_lost_file_and_a_flipped_bit_are_told(mark: Path) -> None:
     path.unlink()
     with pytest.raises(ArtefactError, match=r"'weights.bin' of the checkpoint is gone"):
         require(mark)
-    assert [(file.name, file.state) for file in examine_marked(mark)] == [("position.json", "whole"), ("weights.bin", "missing")]
+    assert [(file.name, file.state) for file in examine_marked(mark)] == [
+        ("position.json", "whole"),
+        ("weights.bin", "missing"),
+    ]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", '{"outputs": {}, "facts": {}}', '{"outputs": {"../x": "0"}, "facts": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1, 2]", '{"outputs": {}, "facts": {}}', '{"outputs": {"../x": "0"}, "facts": {}}'],
+)
 def test_a_mark_that_was_not_written_so_is_refused(mark: Path, content: str) -> None:
     mark.write_text(content)
     with pytest.raises(ArtefactError, match="the mark of a finished folder is damaged"):
@@ -86,14 +94,18 @@ def test_what_can_be_made_again_is_told_when_it_is_damaged(mark: Path, damage: s
 
 
 Make = Callable[..., StageRecord]
-LABELS = pl.DataFrame({"label": ["A"], "title": [None], "train_count": [1]}, schema_overrides={"title": pl.String})
+LABELS = pl.DataFrame(
+    {"label": ["A"], "title": [None], "train_count": [1]}, schema_overrides={"title": pl.String}
+)
 
 
 @pytest.fixture
 def full(run: Run, make_record: Make) -> Run:
     """A run with a corpus, a finished stage with a checkpoint, a stage under way, and a cache."""
     outputs = write_tables(run.corpus_path, {"labels.parquet": LABELS}, {"documents": 1})
-    CorpusRecord(source={}, files=[], splits={}, held_out=[], label_hash="l", outputs=outputs).write(run.corpus_path)
+    CorpusRecord(
+        source={}, files=[], splits={}, held_out=[], label_hash="l", outputs=outputs
+    ).write(run.corpus_path)
     run.bind(data_hash="d", label_hash="l", sources={})
     done = run.stage("finetune", "baseline")
     done.begin(make_record("finetune", "baseline"))
@@ -103,7 +115,9 @@ def full(run: Run, make_record: Make) -> Run:
     hashes = {name: digest for name, digest in done.hash_outputs().items() if name != "edits.yaml"}
     record = make_record("finetune", "baseline", status="done", outputs=hashes)
     done.finish(record.model_copy(update={"key": stage_key(record, "d")}))
-    (done.path / "checkpoints" / "step-1").mkdir(parents=True)  # of an earlier version, which kept them
+    (done.path / "checkpoints" / "step-1").mkdir(
+        parents=True
+    )  # of an earlier version, which kept them
     (done.path / "checkpoints" / "step-1" / "weights.bin").write_text("old")
     write_mark(done.path / "checkpoints" / "step-1" / "DONE")
     begun = run.stage("predict")
@@ -116,7 +130,9 @@ def full(run: Run, make_record: Make) -> Run:
 
 
 def states(run: Run) -> dict[str, str]:
-    return {f"{folder}/{file.name}": file.state for folder, files in examine_run(run) for file in files}
+    return {
+        f"{folder}/{file.name}": file.state for folder, files in examine_run(run) for file in files
+    }
 
 
 RECORDED = [
@@ -147,8 +163,15 @@ def test_damage_that_left_size_and_time_alone_is_seen(full: Run, name: str) -> N
 
 def test_a_record_that_was_changed_is_told(full: Run) -> None:
     path = full.path / "finetune-baseline" / "stage.json"
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1').replace('"options": {}', '"options": {"k": 1}'))
-    assert states(full) == {**dict.fromkeys(RECORDED, "whole"), "finetune-baseline/stage.json": "changed"}
+    path.write_text(
+        path.read_text()
+        .replace('"seed": 0', '"seed": 1')
+        .replace('"options": {}', '"options": {"k": 1}')
+    )
+    assert states(full) == {
+        **dict.fromkeys(RECORDED, "whole"),
+        "finetune-baseline/stage.json": "changed",
+    }
 
 
 @pytest.mark.parametrize(
@@ -160,9 +183,14 @@ def test_a_record_that_was_changed_is_told(full: Run) -> None:
         ("cache/hidden-train/done.json", RECORDED[6:]),
     ],
 )
-def test_a_record_that_cannot_be_read_is_a_changed_file(full: Run, record: str, outputs: list[str]) -> None:
+def test_a_record_that_cannot_be_read_is_a_changed_file(
+    full: Run, record: str, outputs: list[str]
+) -> None:
     (full.path / record).write_text("{")
-    assert states(full) == {record: "changed", **{name: "whole" for name in RECORDED if name not in outputs}}
+    assert states(full) == {
+        record: "changed",
+        **{name: "whole" for name in RECORDED if name not in outputs},
+    }
     (full.path / record).unlink()
     assert states(full).get(record) == ("missing" if record.startswith("corpus") else None)
 

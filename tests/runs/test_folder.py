@@ -74,8 +74,14 @@ def test_a_tag_cannot_leave_the_run(run: Run, tag: str) -> None:
         run.stage("finetune", tag)
 
 
-def test_stages_are_listed_by_start_and_hidden_ones_are_not(run: Run, make_record: Callable[..., StageRecord]) -> None:
-    for name, started in (("mig", "2026-01-03"), ("finetune", "2026-01-02"), ("eval", "2026-01-04")):
+def test_stages_are_listed_by_start_and_hidden_ones_are_not(
+    run: Run, make_record: Callable[..., StageRecord]
+) -> None:
+    for name, started in (
+        ("mig", "2026-01-03"),
+        ("finetune", "2026-01-02"),
+        ("eval", "2026-01-04"),
+    ):
         run.stage(name).begin(make_record(name, started=started))
     (run.path / "eval").rename(run.path / ".eval.failed")
     (run.path / "corpus").mkdir()
@@ -90,7 +96,9 @@ def test_what_a_killed_process_left_of_a_new_run_is_not_in_the_way(tmp_path: Pat
     assert (tmp_path / "run.json").exists()
 
 
-def test_a_run_is_opened_once_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_opened_once_nobody_else_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who waits for a run to be free finds it bound to what the other one read, and does not begin it a second time."""
 
     @contextmanager
@@ -104,7 +112,9 @@ def test_a_run_is_opened_once_nobody_else_writes(tmp_path: Path, monkeypatch: py
     assert Run.open(tmp_path / "run").header.data_hash == "d"
 
 
-def _fail_at(path: Path, error: Exception, make_record: Callable[..., StageRecord], *left: str) -> None:
+def _fail_at(
+    path: Path, error: Exception, make_record: Callable[..., StageRecord], *left: str
+) -> None:
     """An attempt at a stage in a run that is made for it; it leaves these files and fails."""
 
     def attempt() -> None:
@@ -121,7 +131,9 @@ def _fail_at(path: Path, error: Exception, make_record: Callable[..., StageRecor
 MISTYPED = UsageError("no corpus", where="here", expected="one", todo="name it")
 
 
-def test_a_failed_command_leaves_no_run_in_which_nothing_was_done(tmp_path: Path, make_record: Callable[..., StageRecord]) -> None:
+def test_a_failed_command_leaves_no_run_in_which_nothing_was_done(
+    tmp_path: Path, make_record: Callable[..., StageRecord]
+) -> None:
     _fail_at(tmp_path / "mistyped", MISTYPED, make_record)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()
@@ -171,7 +183,9 @@ def _names(run: Run) -> list[str]:
     return sorted(path.name for path in run.path.iterdir() if path.is_dir())
 
 
-def test_a_replacement_that_finishes_takes_the_place(run: Run, done: StageFolder, make_record: Make) -> None:
+def test_a_replacement_that_finishes_takes_the_place(
+    run: Run, done: StageFolder, make_record: Make
+) -> None:
     done.begin(make_record())
     assert not (done.path / "mig.txt").exists()
     assert _names(run) == [".mig.previous", "mig"]
@@ -181,7 +195,9 @@ def test_a_replacement_that_finishes_takes_the_place(run: Run, done: StageFolder
     assert (done.path / "mig.txt").read_text() == "new"
 
 
-def test_a_replacement_that_fails_is_kept_aside_and_the_old_one_comes_back(run: Run, done: StageFolder, make_record: Make) -> None:
+def test_a_replacement_that_fails_is_kept_aside_and_the_old_one_comes_back(
+    run: Run, done: StageFolder, make_record: Make
+) -> None:
     done.begin(make_record())
     (done.path / "half.txt").write_text("half")
     assert done.put_back()
@@ -191,7 +207,9 @@ def test_a_replacement_that_fails_is_kept_aside_and_the_old_one_comes_back(run: 
     assert not done.put_back()
 
 
-def test_a_replacement_takes_over_what_a_person_laid_beside_the_outputs(run: Run, done: StageFolder, make_record: Make) -> None:
+def test_a_replacement_takes_over_what_a_person_laid_beside_the_outputs(
+    run: Run, done: StageFolder, make_record: Make
+) -> None:
     (done.path / "edits.yaml").write_text("mine")
     (done.path / "checkpoints").mkdir()
     (done.path / "checkpoints" / "scratch").write_text("x")
@@ -201,7 +219,9 @@ def test_a_replacement_takes_over_what_a_person_laid_beside_the_outputs(run: Run
     assert done.finish(record) == ["edits.yaml"]
     assert (done.path / "edits.yaml").read_text() == "mine"
     assert not (done.path / "checkpoints").exists()
-    assert done.require("plant mig").outputs.keys() == {"mig.txt"}  # so that a later edit still changes the whole
+    assert done.require("plant mig").outputs.keys() == {
+        "mig.txt"
+    }  # so that a later edit still changes the whole
     before = done.output_hash(record)
     (done.path / "edits.yaml").write_text("other")
     assert done.output_hash(record) != before
@@ -214,7 +234,9 @@ def test_a_finished_stage_keeps_no_checkpoints(done: StageFolder, make_record: M
     assert not (done.path / "checkpoints").exists()
 
 
-def test_nothing_is_taken_over_from_an_attempt_that_did_not_finish(done: StageFolder, make_record: Make) -> None:
+def test_nothing_is_taken_over_from_an_attempt_that_did_not_finish(
+    done: StageFolder, make_record: Make
+) -> None:
     (done.path / "half.txt").write_text("half")
     done.write(make_record(status="failed"))
     done.begin(make_record())
@@ -222,7 +244,9 @@ def test_nothing_is_taken_over_from_an_attempt_that_did_not_finish(done: StageFo
     assert not (done.path / "half.txt").exists()
 
 
-def test_the_finished_one_survives_a_replacement_that_is_restarted(run: Run, done: StageFolder, make_record: Make) -> None:
+def test_the_finished_one_survives_a_replacement_that_is_restarted(
+    run: Run, done: StageFolder, make_record: Make
+) -> None:
     done.begin(make_record())
     (done.path / "first.txt").write_text("first attempt")
     done.begin(make_record())
@@ -244,7 +268,9 @@ def test_only_what_is_beside_the_record_and_whole_is_work(run: Run, make_record:
     assert folder.holds_work()
 
 
-def test_outputs_are_files_without_record_checkpoints_and_links(done: StageFolder, tmp_path: Path) -> None:
+def test_outputs_are_files_without_record_checkpoints_and_links(
+    done: StageFolder, tmp_path: Path
+) -> None:
     (done.path / "checkpoints").mkdir()
     (done.path / "checkpoints" / "1.bin").write_text("x")
     (done.path / "sub").mkdir()
@@ -272,18 +298,26 @@ def test_a_stage_that_is_not_done_names_the_command(run: Run, make_record: Make)
     with pytest.raises(ArtefactError, match="is not done: failed"):
         folder.require("plant mig")
     folder.begin(make_record())  # what `os._exit` and SIGKILL leave
-    with pytest.raises(ArtefactError, match="is not done: its process is at work, or ended without a word") as caught:
+    with pytest.raises(
+        ArtefactError, match="is not done: its process is at work, or ended without a word"
+    ) as caught:
         folder.require("plant mig")
     assert caught.value.todo == "plant mig; with --resume it goes on where it stopped"
 
 
 def test_a_file_that_is_changed_or_gone_is_damage(done: StageFolder) -> None:
     (done.path / "mig.txt").write_text("odd")
-    with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is damaged, or was changed"):
+    with pytest.raises(
+        ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is damaged, or was changed"
+    ):
         done.require("plant mig")
-    assert [file.state for file in done.find_damage(done.record() or pytest.fail("no record"))] == ["changed"]
+    assert [file.state for file in done.find_damage(done.record() or pytest.fail("no record"))] == [
+        "changed"
+    ]
     (done.path / "mig.txt").unlink()
-    with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is gone") as caught:
+    with pytest.raises(
+        ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is gone"
+    ) as caught:
         done.require("plant mig")
     assert caught.value.todo == "restore the file, or make it again: plant mig --force"
     (done.path / "stage.json").write_text('{"status": "do')
@@ -296,12 +330,18 @@ def test_a_copied_folder_is_whole(run: Run, done: StageFolder) -> None:
     assert run.folder("copied").require("plant mig").outputs.keys() == {"mig.txt"}
 
 
-def test_what_a_kill_left_is_no_output_and_is_removed_on_resuming(run: Run, make_record: Make) -> None:
+def test_what_a_kill_left_is_no_output_and_is_removed_on_resuming(
+    run: Run, make_record: Make
+) -> None:
     folder = run.stage("finetune")
     folder.begin(make_record("finetune"))
     left = [folder.path / f".{'a' * 32}-model.safetensors", folder.path / ".x-model.safetensors"]
     (folder.path / "checkpoints").mkdir()
-    for path in [*left, folder.path / "checkpoints" / f".{'b' * 32}-optimizer.pt", folder.path / "model.safetensors"]:
+    for path in [
+        *left,
+        folder.path / "checkpoints" / f".{'b' * 32}-optimizer.pt",
+        folder.path / "model.safetensors",
+    ]:
         path.write_text("half")
     assert folder.hash_outputs().keys() == {"model.safetensors"}
     folder.resume(make_record("finetune"))
@@ -317,19 +357,25 @@ def linked(run: Run, done: StageFolder, tmp_path: Path) -> StageFolder:
     return done
 
 
-def test_a_folder_that_is_a_link_loses_no_newer_result(run: Run, linked: StageFolder, make_record: Make, tmp_path: Path) -> None:
+def test_a_folder_that_is_a_link_loses_no_newer_result(
+    run: Run, linked: StageFolder, make_record: Make, tmp_path: Path
+) -> None:
     linked.begin(make_record())
     (linked.path / "mig.txt").write_text("newer")
     linked.finish(make_record(status="done", outputs=linked.hash_outputs()))
     assert _names(run) == ["mig"]
     assert not (run.path / ".mig.previous").is_symlink()
-    assert (tmp_path / "disk" / "mig.txt").read_text() == "old"  # what the link led to is the user's
+    assert (
+        tmp_path / "disk" / "mig.txt"
+    ).read_text() == "old"  # what the link led to is the user's
     linked.begin(make_record())
     assert linked.put_back()
     assert (linked.path / "mig.txt").read_text() == "newer"
 
 
-def test_a_link_comes_back_when_its_replacement_fails(linked: StageFolder, make_record: Make) -> None:
+def test_a_link_comes_back_when_its_replacement_fails(
+    linked: StageFolder, make_record: Make
+) -> None:
     linked.begin(make_record())
     assert linked.put_back()
     assert linked.path.is_symlink()
@@ -352,18 +398,24 @@ def test_an_earlier_folder_that_was_not_removed_costs_no_newer_result(
     assert (done.path / "mig.txt").read_text() == "newer"
 
 
-def test_a_link_to_nowhere_in_place_of_a_stage_is_replaced(run: Run, make_record: Make, tmp_path: Path) -> None:
+def test_a_link_to_nowhere_in_place_of_a_stage_is_replaced(
+    run: Run, make_record: Make, tmp_path: Path
+) -> None:
     (run.path / "mig").symlink_to(tmp_path / "nowhere")
     run.stage("mig").begin(make_record())
     assert not (run.path / "mig").is_symlink()
     (tmp_path / "large disk").mkdir()
     (run.path / "finetune").symlink_to(tmp_path / "large disk")
     run.stage("finetune").begin(make_record())
-    assert (tmp_path / "large disk" / "stage.json").exists()  # the first attempt stays on the disk that was meant
+    assert (
+        tmp_path / "large disk" / "stage.json"
+    ).exists()  # the first attempt stays on the disk that was meant
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp_path: Path, make_record: Make, recorded: bool) -> None:
+def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(
+    tmp_path: Path, make_record: Make, recorded: bool
+) -> None:
     """The copy of a run has links to finished stages; one of them may be replaced while the copy's process starts."""
     theirs, ours = (StageFolder(tmp_path / name / "predict") for name in ("run", "copy"))
     theirs.begin(make_record())
@@ -380,13 +432,19 @@ def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp
     assert {path.name for path in theirs.path.iterdir()} == before
 
 
-def test_an_interrupted_replacement_names_the_way_on_and_the_finished_one(done: StageFolder, make_record: Make) -> None:
+def test_an_interrupted_replacement_names_the_way_on_and_the_finished_one(
+    done: StageFolder, make_record: Make
+) -> None:
     done.begin(make_record())
     done.write(make_record(status="interrupted"))
     with pytest.raises(ArtefactError, match="is not done: interrupted") as caught:
         done.require("plant mig DATA")
-    waits = f"the finished one that it was to replace waits in {done.path.with_name('.mig.previous')}"
-    assert caught.value.todo == f"plant mig DATA; with --resume it goes on where it stopped; {waits}"
+    waits = (
+        f"the finished one that it was to replace waits in {done.path.with_name('.mig.previous')}"
+    )
+    assert (
+        caught.value.todo == f"plant mig DATA; with --resume it goes on where it stopped; {waits}"
+    )
 
 
 def make_run(path: Path, *, bound: bool) -> None:
@@ -404,12 +462,16 @@ def test_a_copy_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path: Pat
     make_run(run, bound=True)
     for stage in ("mig", "finetune", "finetune-b"):
         (run / stage / "checkpoints").mkdir(parents=True, exist_ok=True)
-        write_json(run / stage / "stage.json", {"status": "interrupted" if stage == "finetune" else "done"})
+        write_json(
+            run / stage / "stage.json", {"status": "interrupted" if stage == "finetune" else "done"}
+        )
     with copy_run(run) as copy:
         names = {"corpus", "run.json", "recipe.yaml", "mig", "finetune", "finetune-b", "cache"}
         assert {entry.name for entry in copy.iterdir()} == names
         assert Run.open(copy).header.data_hash == "d"
-        assert {stage for stage in ("mig", "finetune", "finetune-b") if (copy / stage).is_symlink()} == {"mig", "finetune-b"}
+        assert {
+            stage for stage in ("mig", "finetune", "finetune-b") if (copy / stage).is_symlink()
+        } == {"mig", "finetune-b"}
         (copy / "finetune" / "stage.json").write_text("the copy's")
         (copy / "finetune" / "model").touch()
         assert (copy / "cache").resolve() == run / "cache"
@@ -431,7 +493,9 @@ def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -
     assert (run / "cache" / "states").exists()
 
 
-def test_a_stage_that_is_replaced_while_it_is_looked_at_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_is_replaced_while_it_is_looked_at_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     make_run(run, bound=True)
     write_json(run / "mig" / "stage.json", {"status": "done"})
@@ -453,7 +517,9 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_that_cannot_be_copied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_copied_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     make_run(run, bound=True)
     copyfile = shutil.copyfile

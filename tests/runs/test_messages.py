@@ -29,7 +29,9 @@ def make_mistake(case: dict[str, Any], registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["says"][0])
-def test_a_mistake_is_explained(case: dict[str, Any], registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_explained(
+    case: dict[str, Any], registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with explained(case, tmp_path):
         make_mistake(case, registry)

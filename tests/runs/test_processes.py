@@ -66,15 +66,27 @@ def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch
         {**LAUNCHED, "MASTER_ADDR": ""},
     ],
 )
-def test_variables_that_something_else_left_behind_do_not_count(monkeypatch: pytest.MonkeyPatch, left_behind: dict[str, str]) -> None:
+def test_variables_that_something_else_left_behind_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, left_behind: dict[str, str]
+) -> None:
     set_all(monkeypatch, left_behind)
     assert numbers() == ALONE
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"RANK": "x"}, {"RANK": "4"}, {"RANK": "-1"}, {"WORLD_SIZE": "0"}, {"WORLD_SIZE": "²"}, {"LOCAL_RANK": "a"}]
+    "wrong",
+    [
+        {"RANK": "x"},
+        {"RANK": "4"},
+        {"RANK": "-1"},
+        {"WORLD_SIZE": "0"},
+        {"WORLD_SIZE": "²"},
+        {"LOCAL_RANK": "a"},
+    ],
 )
-def test_a_launcher_that_makes_no_sense_is_told(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
+def test_a_launcher_that_makes_no_sense_is_told(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
     set_all(monkeypatch, {**LAUNCHED, **wrong})
     name, value = next(iter(wrong.items()))
     with pytest.raises(UsageError, match=f"the launcher says {name} = '{value}'") as caught:
@@ -82,7 +94,9 @@ def test_a_launcher_that_makes_no_sense_is_told(monkeypatch: pytest.MonkeyPatch,
     assert "unset RANK" in caught.value.todo
 
 
-def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
     for said, threads in (("3", 3), ("0", 8), ("many", 8), ("", 8), ("²", 8), ("99999999", 8)):
         monkeypatch.setenv("OMP_NUM_THREADS", said)
@@ -107,7 +121,9 @@ def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypat
         ("num_processes: 2\nnum_machines: some\n", "num_machines is 'some'"),
     ],
 )
-def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
+def test_a_file_that_describes_no_launch_is_refused(
+    tmp_path: Path, content: str | None, said: str
+) -> None:
     file = tmp_path / "two.yaml"
     if content is not None:
         file.write_text(content)
@@ -140,7 +156,11 @@ def test_alone_every_sum_is_the_own_number() -> None:
     SINGLE_PROCESS.add_arrays(array)
     SINGLE_PROCESS.copy_first([numbers])
     assert (numbers.tolist(), array.tolist()) == ([1.0, 2.0], [3, 4])
-    assert (SINGLE_PROCESS.any(True), SINGLE_PROCESS.any(False), SINGLE_PROCESS.gather(2.5)) == (True, False, [2.5])
+    assert (SINGLE_PROCESS.any(True), SINGLE_PROCESS.any(False), SINGLE_PROCESS.gather(2.5)) == (
+        True,
+        False,
+        [2.5],
+    )
     assert join_processes() == SINGLE_PROCESS
 
 
@@ -149,13 +169,17 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
         raise RuntimeError("Connection closed by peer [127.0.0.1]:4711\nand a trace")
 
     monkeypatch.setattr(group.dist, "all_reduce", broken)
-    with pytest.raises(ResourceError, match="process 2 of 3 no longer reaches the others") as caught:
+    with pytest.raises(
+        ResourceError, match="process 2 of 3 no longer reaches the others"
+    ) as caught:
         Processes(rank=1, count=3).any(False)
     assert caught.value.where == "Connection closed by peer [127.0.0.1]:4711"
     assert "--resume" in caught.value.todo
 
 
-def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_may_open_too_few_files_are_not_joined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The library below torch would end the process without a word."""
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
@@ -163,7 +187,9 @@ def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytes
     monkeypatch.setattr(group, "process_count", lambda: 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (free + 6, limits[1]))
     try:
-        with pytest.raises(ResourceError, match=r"the 2 processes cannot be joined: .*Too many open files") as raised:
+        with pytest.raises(
+            ResourceError, match=r"the 2 processes cannot be joined: .*Too many open files"
+        ) as raised:
             join_processes()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -188,7 +214,13 @@ def test_threads_of_the_group_end_before_python_does() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+    meeting = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     started = [
         subprocess.Popen(
             [sys.executable, "-c", CLOSING],
@@ -208,14 +240,20 @@ def test_threads_of_the_group_end_before_python_does() -> None:
         assert "gloo" not in after
 
 
-@pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError])
-def test_processes_that_cannot_be_joined_say_so(monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]) -> None:
+@pytest.mark.parametrize(
+    "kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError]
+)
+def test_processes_that_cannot_be_joined_say_so(
+    monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]
+) -> None:
     def fail(backend: str, timeout: object) -> None:
         raise kind("Failed to init uv loop")
 
     monkeypatch.setattr(group.dist, "init_process_group", fail)
     set_all(monkeypatch, {**LAUNCHED, "RANK": "1", "WORLD_SIZE": "2"})
-    with pytest.raises(ResourceError, match="the 2 processes cannot be joined: Failed to init uv loop") as raised:
+    with pytest.raises(
+        ResourceError, match="the 2 processes cannot be joined: Failed to init uv loop"
+    ) as raised:
         join_processes()
     assert raised.value.where.endswith("127.0.0.1:29500")
     assert "ulimit -n" in raised.value.todo

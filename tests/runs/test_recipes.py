@@ -34,13 +34,39 @@ from plant_cli.runs.recipes import (
 )
 from plant_cli.runs.steps import Step, resolve_steps
 
-TEXTS = ["007", "0x10", "1_000", "12:30:45", "2024-01-31", "no", "yes", "on", "off", "Y", "bf16", "<<"]  # 007 is an id, not a number
-NUMBERS = {"1e-4": 1e-4, "1E5": 1e5, ".5": 0.5, "5.": 5.0, "-3": -3, "0": 0, ".inf": math.inf, "-.inf": -math.inf, "9" * 5000: math.inf}
+TEXTS = [
+    "007",
+    "0x10",
+    "1_000",
+    "12:30:45",
+    "2024-01-31",
+    "no",
+    "yes",
+    "on",
+    "off",
+    "Y",
+    "bf16",
+    "<<",
+]  # 007 is an id, not a number
+NUMBERS = {
+    "1e-4": 1e-4,
+    "1E5": 1e5,
+    ".5": 0.5,
+    "5.": 5.0,
+    "-3": -3,
+    "0": 0,
+    ".inf": math.inf,
+    "-.inf": -math.inf,
+    "9" * 5000: math.inf,
+}
 OTHERS = {"true": True, "false": False, "null": None, "~": None, "'1e-4'": "1e-4", '"true"': "true"}
 NESTED = {"[1, no, 1e-3]": [1, "no", 1e-3], "{a: 1}": {"a": 1}}
 
 
-@pytest.mark.parametrize(("text", "value"), [*zip(TEXTS, TEXTS, strict=True), *NUMBERS.items(), *OTHERS.items(), *NESTED.items()])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [*zip(TEXTS, TEXTS, strict=True), *NUMBERS.items(), *OTHERS.items(), *NESTED.items()],
+)
 def test_scalars_mean_what_people_think(text: str, value: object) -> None:
     found = parse_value(text, "t")
     assert found == value
@@ -48,16 +74,26 @@ def test_scalars_mean_what_people_think(text: str, value: object) -> None:
 
 
 def test_every_key_keeps_its_line() -> None:
-    layer = parse_yaml("# first\nmig:\n  k: 5\n\nmodel:\n  backbone: {name: tiny,\n    layers: 3}\n", "r.yaml")
+    layer = parse_yaml(
+        "# first\nmig:\n  k: 5\n\nmodel:\n  backbone: {name: tiny,\n    layers: 3}\n", "r.yaml"
+    )
     assert layer.values == {"mig": {"k": 5}, "model": {"backbone": {"name": "tiny", "layers": 3}}}
     assert layer.origins["mig", "k"] == "r.yaml:3"
     assert layer.origins["model", "backbone", "layers"] == "r.yaml:7"
-    assert [parse_yaml(text, "r.yaml").values for text in ("", "# only a comment\n", "---\n")] == 3 * [{}]
+    assert [
+        parse_yaml(text, "r.yaml").values for text in ("", "# only a comment\n", "---\n")
+    ] == 3 * [{}]
 
 
-_SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
+_SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
+)
 _VALUES = st.recursive(
-    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+    ),
 )
 
 
@@ -66,19 +102,25 @@ def test_what_is_written_reads_back_equal(values: dict[str, object]) -> None:
     assert parse_yaml(dump_yaml(values), "r.yaml").values == values
 
 
-@pytest.mark.parametrize("text", ["1e-4", "no", "true", "007", "12:30:45", "null", "", "~", ".inf", "5."])
+@pytest.mark.parametrize(
+    "text", ["1e-4", "no", "true", "007", "12:30:45", "null", "", "~", ".inf", "5."]
+)
 def test_texts_that_look_like_something_else_survive(text: str) -> None:
     assert parse_yaml(dump_yaml({"a": text}), "r.yaml").values == {"a": text}
 
 
-@pytest.mark.parametrize("text", ["a: " + "[" * 5000, "a: " + "{b: " * 5000, "a: " + "[" * 60 + "]" * 60])
+@pytest.mark.parametrize(
+    "text", ["a: " + "[" * 5000, "a: " + "{b: " * 5000, "a: " + "[" * 60 + "]" * 60]
+)
 def test_values_nested_beyond_measure_are_refused(text: str) -> None:
     with pytest.raises(RecipeError, match=r"nested too deeply|not valid YAML"):
         parse_yaml(text, "r.yaml")
 
 
 def test_later_layers_win_and_mappings_are_merged() -> None:
-    merged = merge_layers(parse_yaml("a: {x: 1, y: 2}\nb: {z: 3}", "base"), parse_yaml("a: {y: 5}", "over"))
+    merged = merge_layers(
+        parse_yaml("a: {x: 1, y: 2}\nb: {z: 3}", "base"), parse_yaml("a: {y: 5}", "over")
+    )
     assert merged.values == {"a": {"x": 1, "y": 5}, "b": {"z": 3}}
     assert merged.origin(("a", "x")) == "base:1"
     assert merged.origin(("a", "y")) == "over:1"
@@ -89,9 +131,9 @@ def test_merging_leaves_its_arguments_alone() -> None:
     base = parse_yaml("a: {x: {u: 1}}", "base")
     merge_layers(base, parse_yaml("a: {x: {v: 2}}", "over"))
     assert base.values == {"a": {"x": {"u": 1}}}
-    assert merge_layers(RecipeLayer({"a": {"x": [1, 2]}}), RecipeLayer({"a": {"x": [3]}})).values == {
-        "a": {"x": [3]}
-    }  # lists are not joined
+    assert merge_layers(
+        RecipeLayer({"a": {"x": [1, 2]}}), RecipeLayer({"a": {"x": [3]}})
+    ).values == {"a": {"x": [3]}}  # lists are not joined
 
 
 @pytest.mark.parametrize(
@@ -106,13 +148,19 @@ def test_merging_leaves_its_arguments_alone() -> None:
         ({"name": "tiny", "layers": 3}, {"name": "big", "heads": 2}, {"name": "big", "heads": 2}),
     ],
 )
-def test_another_component_keeps_none_of_the_old_ones_options(base: Any, over: Any, expected: Any) -> None:
-    merged = merge_layers(RecipeLayer({"model": {"backbone": base}}), RecipeLayer({"model": {"backbone": over}}))
+def test_another_component_keeps_none_of_the_old_ones_options(
+    base: Any, over: Any, expected: Any
+) -> None:
+    merged = merge_layers(
+        RecipeLayer({"model": {"backbone": base}}), RecipeLayer({"model": {"backbone": over}})
+    )
     assert merged.values == {"model": {"backbone": expected}}
 
 
 def test_a_stage_with_an_option_called_name_is_no_component() -> None:
-    merged = merge_layers(RecipeLayer({"make": {"name": "a", "size": 3}}), RecipeLayer({"make": {"name": "b"}}))
+    merged = merge_layers(
+        RecipeLayer({"make": {"name": "a", "size": 3}}), RecipeLayer({"make": {"name": "b"}})
+    )
     assert merged.values == {"make": {"name": "b", "size": 3}}
 
 
@@ -124,7 +172,10 @@ def test_origins_of_a_replaced_component_are_forgotten() -> None:
 
 
 def test_a_bare_name_keeps_its_origin_when_options_join_it() -> None:
-    merged = merge_layers(parse_yaml("model:\n  backbone: tiny", "base"), nest(("model", "backbone", "layers"), 5, "--set"))
+    merged = merge_layers(
+        parse_yaml("model:\n  backbone: tiny", "base"),
+        nest(("model", "backbone", "layers"), 5, "--set"),
+    )
     assert merged.origin(("model", "backbone", "name")) == "base:2"
     assert merged.origin(("model", "backbone", "layers")) == "--set"
 
@@ -147,9 +198,15 @@ def test_flags_know_their_names() -> None:
 
 def test_extends_is_relative_to_the_file_and_is_overridden(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "base.yaml").write_text("summary: base\nmig: {k: 1, min_df: 4}\nmachine: {seed: 3}\n")
-    (tmp_path / "sub/middle.yaml").write_text("extends: ../base.yaml\nmig:\n  k: 2\nfinetune:\n")  # a section without options
-    (tmp_path / "sub/leaf.yaml").write_text("extends: middle.yaml\nsummary: leaf\nmachine:\n  seed: 9\n")
+    (tmp_path / "base.yaml").write_text(
+        "summary: base\nmig: {k: 1, min_df: 4}\nmachine: {seed: 3}\n"
+    )
+    (tmp_path / "sub/middle.yaml").write_text(
+        "extends: ../base.yaml\nmig:\n  k: 2\nfinetune:\n"
+    )  # a section without options
+    (tmp_path / "sub/leaf.yaml").write_text(
+        "extends: middle.yaml\nsummary: leaf\nmachine:\n  seed: 9\n"
+    )
     recipe = load_recipe(str(tmp_path / "sub/leaf.yaml"))
     assert recipe.summary == "leaf"
     assert recipe.values == {"mig": {"k": 2, "min_df": 4}, "machine": {"seed": 9}, "finetune": {}}
@@ -175,13 +232,21 @@ def test_the_shipped_recipes_can_be_read() -> None:
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("mig: {k: 3}\n"))
     recipe = load_recipe("-")
-    assert recipe.values == load_recipe("-").values == {"mig": {"k": 3}}  # it can be asked for again
+    assert (
+        recipe.values == load_recipe("-").values == {"mig": {"k": 3}}
+    )  # it can be asked for again
     assert recipe.origin(("mig", "k")) == "stdin:1"
 
 
 def test_options_of_a_component_that_a_flag_names_are_kept() -> None:
-    layer = parse_command(["model.backbone.hidden=64", "machine.seed=1"], {"model": {"backbone": "tiny"}, "machine": {"seed": 2}})
-    assert layer.values == {"model": {"backbone": {"name": "tiny", "hidden": 64}}, "machine": {"seed": 2}}
+    layer = parse_command(
+        ["model.backbone.hidden=64", "machine.seed=1"],
+        {"model": {"backbone": "tiny"}, "machine": {"seed": 2}},
+    )
+    assert layer.values == {
+        "model": {"backbone": {"name": "tiny", "hidden": 64}},
+        "machine": {"seed": 2},
+    }
     assert layer.origin(("model", "backbone", "hidden")) == "--set model.backbone.hidden=64"
     assert layer.origin(("model", "backbone", "name")) == "flag --backbone"
     named = parse_command(["model.backbone.name=minilm"], {"model": {"backbone": "tiny"}})
@@ -189,9 +254,21 @@ def test_options_of_a_component_that_a_flag_names_are_kept() -> None:
 
 
 def test_sets_are_read_as_recipe_values() -> None:
-    layer = parse_sets(["finetune.rate=1e-4", "model.backbone.max_tokens=512", "finetune.note=no", "finetune.names=[a, b]"])
-    assert layer.values == {"finetune": {"rate": 1e-4, "note": "no", "names": ["a", "b"]}, "model": {"backbone": {"max_tokens": 512}}}
-    assert layer.origin(("model", "backbone", "max_tokens")) == "--set model.backbone.max_tokens=512"
+    layer = parse_sets(
+        [
+            "finetune.rate=1e-4",
+            "model.backbone.max_tokens=512",
+            "finetune.note=no",
+            "finetune.names=[a, b]",
+        ]
+    )
+    assert layer.values == {
+        "finetune": {"rate": 1e-4, "note": "no", "names": ["a", "b"]},
+        "model": {"backbone": {"max_tokens": 512}},
+    }
+    assert (
+        layer.origin(("model", "backbone", "max_tokens")) == "--set model.backbone.max_tokens=512"
+    )
     assert parse_sets(["finetune.note="]).values == {"finetune": {"note": None}}
     assert parse_sets(["a.b=|", "a.c=>", "a.d=#x"]).values == {"a": {"b": "|", "c": ">", "d": "#x"}}
     assert parse_sets(["a.b=1", "a.b=2"]).values == {"a": {"b": 2}}
@@ -208,7 +285,10 @@ def test_a_chain_of_recipes_beyond_measure_is_refused(tmp_path: Path) -> None:
 def test_the_recipe_of_a_run_must_be_text(tmp_path: Path) -> None:
     assert read_run_recipe(tmp_path).values == {}
     (tmp_path / "recipe.yaml").write_bytes(b"summary: caf\xe9\n")
-    for read in (lambda: read_run_recipe(tmp_path), lambda: load_recipe(str(tmp_path / "recipe.yaml"))):
+    for read in (
+        lambda: read_run_recipe(tmp_path),
+        lambda: load_recipe(str(tmp_path / "recipe.yaml")),
+    ):
         with pytest.raises(RecipeError, match="the recipe cannot be read"):
             read()
 
@@ -246,7 +326,9 @@ def test_what_was_run_is_a_recipe_that_runs_the_same(registry: Registry) -> None
 
 
 def test_shared_sections_are_those_of_the_main_line(registry: Registry) -> None:
-    steps = resolve_steps(parse_yaml(EXPERIMENT, "r.yaml"), parse_sets(["machine.threads=2"]), registry)
+    steps = resolve_steps(
+        parse_yaml(EXPERIMENT, "r.yaml"), parse_sets(["machine.threads=2"]), registry
+    )
     values = parse_yaml(_write_steps(steps), "again.yaml").values
     assert values["machine"]["seed"] == 4
     assert values["model"]["backbone"]["name"] == "big"
@@ -254,12 +336,18 @@ def test_shared_sections_are_those_of_the_main_line(registry: Registry) -> None:
     assert values["finetune-early"]["machine"]["seed"] == 9
 
 
-def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back(make_record: Callable[..., StageRecord]) -> None:
+def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back(
+    make_record: Callable[..., StageRecord],
+) -> None:
     families = ({"psp": {"a": 0.9, "b": 3.0}}, {}, {"psp": {"a": 0.5}, "other": {"c": 1.0}})
-    records = [make_record("eval", options={"metric_options": given, "level": 0.9}) for given in families]
+    records = [
+        make_record("eval", options={"metric_options": given, "level": 0.9}) for given in families
+    ]
     text = write_recipe("x", dict(zip(("eval", "eval-plain", "eval-own"), records, strict=True)))
     values = parse_yaml(text, "again.yaml").values
     for tag, family in (("-plain", families[1]), ("-own", families[2])):
         section = f"eval{tag}"
-        merged = merge_layers(RecipeLayer({section: values["eval"]}), RecipeLayer({section: values[section]})).values[section]
+        merged = merge_layers(
+            RecipeLayer({section: values["eval"]}), RecipeLayer({section: values[section]})
+        ).values[section]
         assert ScoringOptions(**merged).metric_options == family

@@ -51,7 +51,15 @@ def run(clinic: Any) -> Run:
     for file in ("metrics.json", "intervals.json"):
         (folder.path / file).write_text(json.dumps(SAVED))
     options = {"bootstrap": 20, "require": ["P@1>=0.9"]}
-    folder.write(record.model_copy(update={"stage": "eval", "options": options, "inputs": {"mig": run.folder("mig").output_hash(record)}}))
+    folder.write(
+        record.model_copy(
+            update={
+                "stage": "eval",
+                "options": options,
+                "inputs": {"mig": run.folder("mig").output_hash(record)},
+            }
+        )
+    )
     return run
 
 
@@ -66,7 +74,10 @@ def test_the_same_numbers(run: Run) -> None:
     writer = Writer({**SAVED, "value": 0.5 + 1e-12, "name": "another word", "new": 7})
     found = recompute_by(writer, run)
     assert (found.folder, found.numbers, found.different, found.reason) == ("eval", 10, (), "")
-    assert writer.asked[0].flags["eval"] == {"bootstrap": 20, "require": []}  # what was required is no figure
+    assert writer.asked[0].flags["eval"] == {
+        "bootstrap": 20,
+        "require": [],
+    }  # what was required is no figure
     assert writer.asked[0].run_path != run.path
     assert sorted(path for path in run.path.rglob("*")) == before
 
@@ -89,7 +100,9 @@ def test_another_number_is_named(run: Run, changed: dict[str, Any], place: str) 
 def test_what_cannot_be_computed_again_says_why(run: Run) -> None:
     class Failing(Writer):
         def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
-            raise DataError("the source is gone", where="data", expected="a table", todo="restore it")
+            raise DataError(
+                "the source is gone", where="data", expected="a table", todo="restore it"
+            )
 
     found = recompute_by(Failing(SAVED), run)
     assert found.reason == "the source is gone"

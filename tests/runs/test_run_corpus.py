@@ -6,7 +6,15 @@ import polars as pl
 import pytest
 from builders import run_at
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, Interrupted, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    ComponentError,
+    DataError,
+    DatasetSpec,
+    Interrupted,
+    UsageError,
+)
 from plant_cli.data.files import hash_file, read_json, write_json
 
 
@@ -14,7 +22,9 @@ from plant_cli.data.files import hash_file, read_json, write_json
 def prepared(laboratory):
     """A laboratory whose stages read the corpus, after its first stage; `corpora` collects what they got."""
     laboratory.corpora = []
-    laboratory.on["alpha"] = laboratory.on["beta"] = laboratory.on["look"] = lambda context: laboratory.corpora.append(context.corpus())
+    laboratory.on["alpha"] = laboratory.on["beta"] = laboratory.on["look"] = lambda context: (
+        laboratory.corpora.append(context.corpus())
+    )
     laboratory.run("alpha", flags={"data": {"path": str(laboratory.data)}})
     return laboratory
 
@@ -29,18 +39,24 @@ def test_the_first_stage_prepares_the_corpus_binds_the_run_and_later_stages_find
     assert len(prepared.corpora[1].split("test")) == 24
 
 
-def test_a_corpus_named_relative_to_one_folder_is_found_from_another(laboratory, tmp_path, monkeypatch):
+def test_a_corpus_named_relative_to_one_folder_is_found_from_another(
+    laboratory, tmp_path, monkeypatch
+):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "titles.csv").write_text("label,title\nlabel 1,One\n")
     seen = []
-    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus().split("test").doc_ids)
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(
+        context.corpus().split("test").doc_ids
+    )
     monkeypatch.chdir(tmp_path)
     laboratory.run("alpha", flags={"data": {"path": laboratory.data.name, "titles": "titles.csv"}})
     assert laboratory.record("alpha")["sections"]["data"]["path"] == str(laboratory.data)
     monkeypatch.chdir(elsewhere)
     laboratory.run("beta")
-    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")})  # the run's own recipe repeats it from here too
+    laboratory.run(
+        "run", options={"recipe": str(laboratory.path / "recipe.yaml")}
+    )  # the run's own recipe repeats it from here too
     assert seen[0] == seen[1]
     assert len(seen) == 2
 
@@ -66,13 +82,21 @@ def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "what", "file"), [("data_hash", "the documents", "splits.json"), ("label_hash", "the label order", "labels.parquet")]
+    ("key", "what", "file"),
+    [
+        ("data_hash", "the documents", "splits.json"),
+        ("label_hash", "the label order", "labels.parquet"),
+    ],
 )
 def test_a_corpus_folder_of_another_run_is_refused(prepared, key, what, file):
     header = prepared.path / "run.json"
     write_json(header, {**read_json(header, "the header"), key: "0" * 64})
     error = prepared.fails(ArtefactError, f"{what} of the corpus in this run", "beta")
-    assert (str(header) in error.where, str(prepared.path / "corpus" / file) in error.where, error.exit_code) == (True, True, 4)
+    assert (
+        str(header) in error.where,
+        str(prepared.path / "corpus" / file) in error.where,
+        error.exit_code,
+    ) == (True, True, 4)
 
 
 def test_a_stage_learns_from_a_part_of_train(prepared):
@@ -80,33 +104,64 @@ def test_a_stage_learns_from_a_part_of_train(prepared):
         prepared.run("alpha", tag, flags={"data": {"train_share": share}})
     whole, half, _ = prepared.corpora
     names = [set(corpus.split("train").doc_ids) for corpus in prepared.corpora]
-    assert [len(ids) for ids in names] == [corpus.sizes["train"] for corpus in prepared.corpora] == [36, 18, 9]
+    assert (
+        [len(ids) for ids in names]
+        == [corpus.sizes["train"] for corpus in prepared.corpora]
+        == [36, 18, 9]
+    )
     assert names[2] < names[1] < names[0]
-    assert [doc_id for part in half.stream("train") for doc_id in part.doc_ids] == list(half.split("train").doc_ids)
-    assert half.labels.train_counts == half.gold_labels("train").gold.sum(axis=0).tolist() != whole.labels.train_counts
+    assert [doc_id for part in half.stream("train") for doc_id in part.doc_ids] == list(
+        half.split("train").doc_ids
+    )
+    assert (
+        half.labels.train_counts
+        == half.gold_labels("train").gold.sum(axis=0).tolist()
+        != whole.labels.train_counts
+    )
     assert half.labels.hash == whole.labels.hash
     assert half.split("test").texts == whole.split("test").texts
     assert len({corpus.data_hash for corpus in prepared.corpora}) == 3
-    prepared.fails(DataError, "no training document is left", "alpha", "none", flags={"data": {"train_share": 0.001}})
-    prepared.fails(ArtefactError, "prepared with train_share = 1.0, not 0.5", "look", flags={"data": {"train_share": 0.5}})
+    prepared.fails(
+        DataError,
+        "no training document is left",
+        "alpha",
+        "none",
+        flags={"data": {"train_share": 0.001}},
+    )
+    prepared.fails(
+        ArtefactError,
+        "prepared with train_share = 1.0, not 0.5",
+        "look",
+        flags={"data": {"train_share": 0.5}},
+    )
 
 
 def test_a_stage_on_a_part_of_train_reads_what_learned_from_the_same(prepared):
     few = {"data": {"train_share": 0.5}}
     prepared.run("alpha", "few", flags=few)
     seen = []
-    prepared.on["alpha"] = lambda context: seen.extend([context.find_input("alpha"), context.find_input("alpha", "few")])
+    prepared.on["alpha"] = lambda context: seen.extend(
+        [context.find_input("alpha"), context.find_input("alpha", "few")]
+    )
     prepared.run("alpha", "own", flags=few)
     assert seen == [None, prepared.path / "alpha-few"]  # and not the untagged one
     prepared.on["alpha"] = lambda context: context.input("alpha", "few")
     error = prepared.fails(
-        ArtefactError, "'alpha-few' learned from other training documents: data.train_share is 0.5 there, and 1 here", "alpha", "all"
+        ArtefactError,
+        "'alpha-few' learned from other training documents: data.train_share is 0.5 there, and 1 here",
+        "alpha",
+        "all",
     )
     assert error.where == str(prepared.path / "alpha-few")
 
 
 def test_labels_that_were_reordered_by_hand_and_other_options_are_refused(prepared):
-    prepared.fails(ArtefactError, r"prepared with validation_share = 0\.05, not 0\.3", "beta", flags={"data": {"validation_share": 0.3}})
+    prepared.fails(
+        ArtefactError,
+        r"prepared with validation_share = 0\.05, not 0\.3",
+        "beta",
+        flags={"data": {"validation_share": 0.3}},
+    )
     labels = prepared.path / "corpus" / "labels.parquet"
     pl.read_parquet(labels).reverse().write_parquet(labels)
     assert str(labels) in prepared.fails(ArtefactError, "", "beta", tag="other").where
@@ -122,30 +177,53 @@ def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
     before.rename(after)
     laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
     after.write_text("label,title\na,Another\n")
-    laboratory.fails(ArtefactError, "prepared with vocabulary", "look", flags={"data": {**data, "vocabulary": str(after)}})
+    laboratory.fails(
+        ArtefactError,
+        "prepared with vocabulary",
+        "look",
+        flags={"data": {**data, "vocabulary": str(after)}},
+    )
     after.rename(before)
     laboratory.run("look", flags={"data": data})
-    assert [text for text in laboratory.reporter.warnings if "has changed since this run was begun" in text]
+    assert [
+        text
+        for text in laboratory.reporter.warnings
+        if "has changed since this run was begun" in text
+    ]
 
 
 def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory, tmp_path):
     """A run folder that somebody passes on must not replace a file of ours."""
     laboratory.data = tmp_path / "data.csv"
-    laboratory.data.write_text("text,labels,split\none,a,train\ntwo,a,test\n" + 'thr"ee,a,train,more,cells\n')
+    laboratory.data.write_text(
+        "text,labels,split\none,a,train\ntwo,a,test\n" + 'thr"ee,a,train,more,cells\n'
+    )
     mine, other = tmp_path / "mine.tsv", tmp_path / "other.tsv"
-    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: context.corpus().split("test").doc_ids
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: (
+        context.corpus().split("test").doc_ids
+    )
     laboratory.run("alpha", flags={"data": {"path": str(laboratory.data), "rejects": str(mine)}})
     assert "more,cells" in mine.read_text()
     other.write_text("precious")
     for file in laboratory.path.rglob("*"):
         if file.suffix in (".yaml", ".json"):
             file.write_text(file.read_text().replace(str(mine), str(other)))
-    for act in (lambda: laboratory.run("beta"), lambda: laboratory.run("beta", resume=True), lambda: laboratory.run("alpha", force=True)):
+    for act in (
+        lambda: laboratory.run("beta"),
+        lambda: laboratory.run("beta", resume=True),
+        lambda: laboratory.run("alpha", force=True),
+    ):
         act()
         assert other.read_text() == "precious"
     laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")}, force=True)
     assert other.read_text() == "precious"
-    laboratory.fails(UsageError, "would replace another file", "alpha", flags={"data": {"rejects": str(other)}}, force=True)
+    laboratory.fails(
+        UsageError,
+        "would replace another file",
+        "alpha",
+        flags={"data": {"rejects": str(other)}},
+        force=True,
+    )
     assert other.read_text() == "precious"
     laboratory.run("alpha", flags={"data": {"rejects": str(mine)}}, force=True)
     assert "more,cells" in mine.read_text()
@@ -154,13 +232,23 @@ def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory
 def test_an_action_prepares_no_corpus(laboratory):
     laboratory.run("alpha")
     laboratory.on["look"] = lambda context: context.corpus()
-    assert "plant mig" in laboratory.fails(ArtefactError, "has no corpus yet", "look", flags={"data": {"path": str(laboratory.data)}}).todo
+    assert (
+        "plant mig"
+        in laboratory.fails(
+            ArtefactError,
+            "has no corpus yet",
+            "look",
+            flags={"data": {"path": str(laboratory.data)}},
+        ).todo
+    )
     assert not (laboratory.path / "corpus").exists()
 
 
 def test_components_are_found_by_kind_and_name(laboratory):
     seen = []
-    laboratory.on["outside"] = lambda context: seen.append(context.component(DatasetSpec, Choice(name="files")))
+    laboratory.on["outside"] = lambda context: seen.append(
+        context.component(DatasetSpec, Choice(name="files"))
+    )
     laboratory.run("outside")
     assert seen[0][0].name == "files"
     laboratory.on["outside"] = lambda context: context.component(DatasetSpec, Choice(name="flies"))
@@ -169,7 +257,9 @@ def test_components_are_found_by_kind_and_name(laboratory):
 
 def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
     found = []
-    laboratory.on["beta"] = lambda context: found.append((context.find_input("alpha"), context.find_input("alpha", "other")))
+    laboratory.on["beta"] = lambda context: found.append(
+        (context.find_input("alpha"), context.find_input("alpha", "other"))
+    )
     laboratory.run("alpha")
     laboratory.run("beta")
     assert found == [(laboratory.path / "alpha", None)]
@@ -179,7 +269,10 @@ def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
 
 def test_a_run_that_lost_its_recipe_says_so(prepared):
     (prepared.path / "recipe.yaml").unlink()
-    assert "--set data.path=PATH" in prepared.fails(ArtefactError, "the run has lost its recipe", "look").todo
+    assert (
+        "--set data.path=PATH"
+        in prepared.fails(ArtefactError, "the run has lost its recipe", "look").todo
+    )
 
 
 @pytest.fixture
@@ -219,7 +312,9 @@ def _run(laboratory, path, **request):
 
 
 def _change(laboratory, path):
-    pl.read_parquet(laboratory.data).with_columns(text=pl.col("text") + " changed").write_parquet(path)
+    pl.read_parquet(laboratory.data).with_columns(text=pl.col("text") + " changed").write_parquet(
+        path
+    )
     return path
 
 
@@ -248,14 +343,18 @@ def test_a_corpus_that_moved_or_changed_its_format_is_the_same(prepared, tmp_pat
 def _grow(laboratory):
     """Add a training document to the corpus of a laboratory."""
     documents = pl.read_parquet(laboratory.data)
-    documents.vstack(documents.head(1).with_columns(doc_id=pl.lit("new"), text=pl.lit("something new"))).write_parquet(laboratory.data)
+    documents.vstack(
+        documents.head(1).with_columns(doc_id=pl.lit("new"), text=pl.lit("something new"))
+    ).write_parquet(laboratory.data)
 
 
 def test_a_run_goes_on_with_a_corpus_that_has_grown(prepared):
     prepared.run("beta")
     _grow(prepared)
     prepared.on["alpha"] = lambda context: context.corpus().split("train") and {}
-    with pytest.raises(ArtefactError, match="other documents, ids, texts, labels than when the run was made") as caught:
+    with pytest.raises(
+        ArtefactError, match="other documents, ids, texts, labels than when the run was made"
+    ) as caught:
         prepared.run("alpha", force=True)
     assert "`plant train --continue`" in caught.value.todo
     sizes = []
@@ -280,7 +379,9 @@ def test_a_later_export_may_call_its_columns_otherwise(prepared):
     pl.read_parquet(prepared.data).rename({"text": "body"}).write_parquet(prepared.data)
     prepared.run("alpha", grow=True, flags={"data": {"text_column": "body"}})
     assert prepared.record("alpha")["sections"]["data"]["text_column"] == "body"
-    assert "the corpus of the run has grown: 1 new documents (1 in train)" in prepared.reporter.notes
+    assert (
+        "the corpus of the run has grown: 1 new documents (1 in train)" in prepared.reporter.notes
+    )
 
 
 def test_other_options_are_refused_though_the_corpus_has_grown(prepared):
@@ -298,13 +399,18 @@ def test_what_was_not_finished_on_the_earlier_corpus_is_put_aside(prepared):
     _grow(prepared)
     del prepared.on["alpha"]
     prepared.run("alpha", grow=True)
-    assert "'alpha' was not finished on the earlier corpus: it is kept in" in "".join(prepared.reporter.notes)
+    assert "'alpha' was not finished on the earlier corpus: it is kept in" in "".join(
+        prepared.reporter.notes
+    )
     assert prepared.record("alpha")["status"] == "done"
 
 
 @pytest.mark.parametrize("killed", ["before", "after"])
 def test_a_process_that_was_killed_while_the_corpus_was_replaced_loses_nothing(prepared, killed):
-    corpus, known = prepared.path / "corpus", read_json(prepared.path / "run.json", "the run")["data_hash"]
+    corpus, known = (
+        prepared.path / "corpus",
+        read_json(prepared.path / "run.json", "the run")["data_hash"],
+    )
     corpus.rename(prepared.path / ".corpus.previous")
     if killed == "after":
         shutil.copytree(prepared.path / ".corpus.previous", corpus)
@@ -330,7 +436,9 @@ def test_a_corpus_that_is_not_there_is_told_so(prepared, tmp_path):
 def test_the_run_of_a_made_up_corpus_takes_no_file(clinic, laboratory, request_):
     clinic("mig", "mig.k=5")
     named = f"data.path={laboratory.data}"
-    with pytest.raises(ArtefactError, match="this run belongs to another corpus, made by 'synthetic-clinic'") as caught:
+    with pytest.raises(
+        ArtefactError, match="this run belongs to another corpus, made by 'synthetic-clinic'"
+    ) as caught:
         clinic("mig", "mig.k=5", named, **request_)
     assert "--run NEW" in caught.value.todo
     with pytest.raises(DataError, match="there is no such file"):

@@ -16,9 +16,13 @@ from plant_cli.testing.contexts import make_context
 
 def test_work_stops_where_it_looks_and_can_be_resumed() -> None:
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
-    session.check("while scorers were fitted", "all scorers fitted")  # by default nobody asks to stop
+    session.check(
+        "while scorers were fitted", "all scorers fitted"
+    )  # by default nobody asks to stop
     with pytest.raises(Interrupted, match="stopped while scorers were fitted") as caught:
-        replace(session, should_stop=lambda: True).check("while scorers were fitted", "all scorers fitted")
+        replace(session, should_stop=lambda: True).check(
+            "while scorers were fitted", "all scorers fitted"
+        )
     assert (caught.value.where, caught.value.expected) == ("run/finetune", "all scorers fitted")
     assert "--resume" in caught.value.todo
     with pytest.raises(Interrupted):  # another process is asked
@@ -28,7 +32,11 @@ def test_work_stops_where_it_looks_and_can_be_resumed() -> None:
 def test_a_session_has_the_values_of_its_stage(tmp_path: Path) -> None:
     context = make_context(tmp_path / "finetune", resume=True)
     session = open_session(context)
-    assert (session.reporter, session.run_path, session.folder) == (context.reporter, tmp_path, tmp_path / "finetune")
+    assert (session.reporter, session.run_path, session.folder) == (
+        context.reporter,
+        tmp_path,
+        tmp_path / "finetune",
+    )
     assert session.resume
     assert not session.should_stop()
     context.stopping = True

@@ -31,7 +31,11 @@ RECIPE = {
 def steps():
     registry = installed()
     recipe = expand_changes(RecipeLayer(RECIPE), registry)
-    return resolve_steps(repeat(recipe, resolve_steps(recipe, RecipeLayer(), registry), 2, registry), RecipeLayer(), registry)
+    return resolve_steps(
+        repeat(recipe, resolve_steps(recipe, RecipeLayer(), registry), 2, registry),
+        RecipeLayer(),
+        registry,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,8 +75,13 @@ def finish(steps):
             )
             return done
 
-        runner = SimpleNamespace(request=Request(registry=None, jobs=jobs), interruption=SimpleNamespace(requested=False))
-        folder = SimpleNamespace(header=SimpleNamespace(data_hash=None), folder=lambda name: SimpleNamespace(record=lambda: None))
+        runner = SimpleNamespace(
+            request=Request(registry=None, jobs=jobs), interruption=SimpleNamespace(requested=False)
+        )
+        folder = SimpleNamespace(
+            header=SimpleNamespace(data_hash=None),
+            folder=lambda name: SimpleNamespace(record=lambda: None),
+        )
         early = [step for step in steps if step not in find_late(steps)]
         return begun, run_side_by_side(Workers(runner, folder, submit), runner, early, None)
 
@@ -81,9 +90,16 @@ def finish(steps):
 
 def test_results_come_in_the_order_of_the_recipe(steps, finish):
     begun, results = finish()
-    assert [result.name for result in results] == [step.name for step in steps if step.name != "significance-seeds2"]
+    assert [result.name for result in results] == [
+        step.name for step in steps if step.name != "significance-seeds2"
+    ]
     assert begun[0] == "mig", "the first step makes the corpus, alone"
-    assert all(begun.index(name) < begun.index(step.name) for step in steps for name in find_awaited(step, steps) if step.name in begun)
+    assert all(
+        begun.index(name) < begun.index(step.name)
+        for step in steps
+        for name in find_awaited(step, steps)
+        if step.name in begun
+    )
 
 
 def test_after_a_failure_nothing_begins(finish):
@@ -94,7 +110,11 @@ def test_after_a_failure_nothing_begins(finish):
 def test_a_stop_before_all_steps_is_an_interruption(steps, laboratory):
     runner = RequestRunner(Request(registry=laboratory.registry, run_path=laboratory.path, jobs=2))
     runner.interruption.requested = True
-    workers = Workers(runner, SimpleNamespace(header=SimpleNamespace(data_hash=None)), lambda *work: pytest.fail("a step began"))
+    workers = Workers(
+        runner,
+        SimpleNamespace(header=SimpleNamespace(data_hash=None)),
+        lambda *work: pytest.fail("a step began"),
+    )
     with pytest.raises(Interrupted, match="stopped before 'mig'"):
         run_side_by_side(workers, runner, steps, None)
 
@@ -108,7 +128,9 @@ def test_a_killed_process_is_told(finish):
 def test_two_processes_make_what_one_makes(tmp_path):
     from builders import run_at
 
-    (tmp_path / "r.yaml").write_text("mig: {}\nfinetune: {network: false, scorers: [words, titles]}\neval: {bootstrap: 20}\n")
+    (tmp_path / "r.yaml").write_text(
+        "mig: {}\nfinetune: {network: false, scorers: [words, titles]}\neval: {bootstrap: 20}\n"
+    )
     change = ["words alone: finetune.scorers=[words]"]
     tables = [
         run_at(

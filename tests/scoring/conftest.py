@@ -53,10 +53,17 @@ def drawn() -> Drawn:
 
 
 NAMES = ("words", "titles", "neighbours", "linear")
-SIGNS = {"fever": "fever and chills", "arm": "fracture of the arm", "leg": "fracture of the leg", "cough": "cough at night"}
+SIGNS = {
+    "fever": "fever and chills",
+    "arm": "fracture of the arm",
+    "leg": "fracture of the leg",
+    "cough": "cough at night",
+}
 
 
-def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), same: bool = False) -> tuple[Split, LabelTable]:
+def clinic(
+    documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), same: bool = False
+) -> tuple[Split, LabelTable]:
     """Documents that name their one or two labels."""
     chance = np.random.default_rng(0)
     gold = np.zeros((documents, 4), dtype=np.int64)
@@ -65,7 +72,10 @@ def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), sam
     if same:
         gold[:] = 1
     signs = list(SIGNS.values())
-    texts = [f"patient {row} has " + " and ".join(signs[label] for label in np.flatnonzero(own)) for row, own in enumerate(gold)]
+    texts = [
+        f"patient {row} has " + " and ".join(signs[label] for label in np.flatnonzero(own))
+        for row, own in enumerate(gold)
+    ]
     split = Split(
         name="train",
         doc_ids=[f"d{row}" for row in range(documents)],
@@ -73,19 +83,34 @@ def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), sam
         gold=csr_array(gold),
         unseen=csr_array((documents, 0), dtype=np.int64),
     )
-    return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
+    return split, LabelTable(
+        ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist()
+    )
 
 
 def split_words(texts: Sequence[str]) -> Documents:
     return number_words(map(PLAIN.spell, texts))
 
 
-def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FusionFit:
+def fit(
+    names: Sequence[str] = NAMES,
+    *more: ScorerSpec,
+    reporter: Any = None,
+    allow_missing: bool = False,
+    **corpus: Any,
+) -> FusionFit:
     split, labels = clinic(**corpus)
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
     chosen += [(spec, spec.options()) for spec in more]
     found = fit_scorers(
-        chosen, split, split_words(split.texts), labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing
+        chosen,
+        split,
+        split_words(split.texts),
+        labels,
+        PLAIN,
+        reporter or SilentReporter(),
+        seed=0,
+        allow_missing=allow_missing,
     )
     assert found is not None
     return found

@@ -42,11 +42,15 @@ def draw_line(slope: float, offset: float, seed: int = 0) -> tuple[np.ndarray, n
 
 def test_slope_and_offset_are_found() -> None:
     values, right = draw_line(0.5, -1.0)
-    found = fit_linear(values, right, np.ones(20000, dtype=np.int64), 100, prior=(1.0,), knots=(1.0,))
+    found = fit_linear(
+        values, right, np.ones(20000, dtype=np.int64), 100, prior=(1.0,), knots=(1.0,)
+    )
     assert found.weights[0, 0] == pytest.approx(0.5, abs=0.03)
     assert found.bias[0] == pytest.approx(-1.0, abs=0.05)
     logits = Calibration(linear=found).apply(values, np.ones(20000, dtype=np.int64))
-    before, after = (Reliability.measure(1 / (1 + np.exp(-x)), right).error for x in (values[:, 0], logits))
+    before, after = (
+        Reliability.measure(1 / (1 + np.exp(-x)), right).error for x in (values[:, 0], logits)
+    )
     assert after < 0.015 < 0.1 < before
 
 
@@ -64,13 +68,22 @@ def test_the_penalty_is_against_the_mean_loss_of_a_document() -> None:
     values, right = draw_line(0.5, -1.0)
     ones = np.ones(20000, dtype=np.int64)
     found = fit_linear(values, right, ones, 5000, prior=(1.0,), knots=(1.0,))
-    expected = FrequencyLinear.fit(values, right, ones, knots=(1.0,), penalty=0.03 * 5000, prior=(1.0,))
-    np.testing.assert_allclose([found.weights[0, 0], found.bias[0]], [expected.weights[0, 0], expected.bias[0]])
-    assert found.weights[0, 0] > fit_linear(values, right, ones, 1, prior=(1.0,), knots=(1.0,)).weights[0, 0]
+    expected = FrequencyLinear.fit(
+        values, right, ones, knots=(1.0,), penalty=0.03 * 5000, prior=(1.0,)
+    )
+    np.testing.assert_allclose(
+        [found.weights[0, 0], found.bias[0]], [expected.weights[0, 0], expected.bias[0]]
+    )
+    assert (
+        found.weights[0, 0]
+        > fit_linear(values, right, ones, 1, prior=(1.0,), knots=(1.0,)).weights[0, 0]
+    )
 
 
 def test_without_anything_to_learn_from_sources_keep_their_weights() -> None:
-    found = fit_linear(np.zeros((0, 2)), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), 0, prior=(0.0, 1.0))
+    found = fit_linear(
+        np.zeros((0, 2)), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), 0, prior=(0.0, 1.0)
+    )
     np.testing.assert_array_equal(found.weights, [[0, 0], [1, 1]])
     np.testing.assert_array_equal(found.bias, [0, 0])
 
@@ -89,12 +102,16 @@ def test_the_order_of_one_source_is_never_turned_round() -> None:
 
 def test_logits_are_cut_where_probabilities_are_zero_and_one_alone() -> None:
     same = FrequencyLinear(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
-    found = Calibration(linear=same).apply(np.array([[-90.0], [-12.0], [12.0], [90.0]]), np.ones(4, dtype=np.int64))
+    found = Calibration(linear=same).apply(
+        np.array([[-90.0], [-12.0], [12.0], [90.0]]), np.ones(4, dtype=np.int64)
+    )
     assert found.tolist() == [-50, -12, 12, 50]
 
 
 def test_reliability_by_hand() -> None:
-    found = Reliability.measure(np.array([0.05, 0.05, 0.95, 1.0, 0.5]), np.array([False, True, True, True, False]))
+    found = Reliability.measure(
+        np.array([0.05, 0.05, 0.95, 1.0, 0.5]), np.array([False, True, True, True, False])
+    )
     assert found.counts.tolist() == [2, 0, 0, 0, 0, 1, 0, 0, 0, 2]
     assert found.shares[[0, 5, 9]].tolist() == [0.5, 0.0, 1.0]
     assert found.error == pytest.approx((2 * 0.45 + 1 * 0.5 + 2 * 0.025) / 5)
@@ -115,7 +132,9 @@ def test_losses_against_scikit_learn() -> None:
     probabilities = 1 / (1 + np.exp(-values[:, 0]))
     assert losses.brier == pytest.approx(brier_score_loss(right, probabilities))
     assert losses.log_loss == pytest.approx(log_loss(right, probabilities))
-    assert Losses.measure(np.array([800.0, -800.0]), np.array([False, True])).log_loss == pytest.approx(800)
+    assert Losses.measure(
+        np.array([800.0, -800.0]), np.array([False, True])
+    ).log_loss == pytest.approx(800)
     assert Losses.measure(np.zeros(0), np.zeros(0, dtype=bool)).brier == 0
 
 
@@ -133,7 +152,9 @@ def test_blocks_are_those_of_the_reference() -> None:
     reference = IsotonicRegression().fit(x, right).predict(x)
     blocks, of = np.unique(np.round(reference, 12), return_inverse=True)
     sizes = np.bincount(of)
-    shares = np.maximum.accumulate((blocks * sizes + np.bincount(of, expit(x)) / sizes) / (sizes + 1))
+    shares = np.maximum.accumulate(
+        (blocks * sizes + np.bincount(of, expit(x)) / sizes) / (sizes + 1)
+    )
     found = (apply_maps(fit_maps(x, right, ones, (1,)), x, ones) - SLOPE * x) / (1 - SLOPE)
     np.testing.assert_allclose(expit(found), shares[of], atol=1e-9)
 
@@ -160,7 +181,9 @@ def test_rare_and_frequent_labels_have_curves_of_their_own_where_both_have_enoug
     two = fit_maps(x, flipped, counts)
     assert [one.least for one in two] == [1, 6]
     few = apply_maps(two, np.array([[1.0, 1.0]], dtype=np.float32), np.array([5, 6]))
-    np.testing.assert_allclose(few[0], apply_maps(two, np.array([1.0, 1.0]), np.array([5, 6])), rtol=1e-6)
+    np.testing.assert_allclose(
+        few[0], apply_maps(two, np.array([1.0, 1.0]), np.array([5, 6])), rtol=1e-6
+    )
     assert few[0, 0] != few[0, 1]
     none, one = apply_maps(two, np.array([[1.0, 1.0]], dtype=np.float32), np.array([0, 1]))[0]
     assert none == one != 1.0
@@ -194,7 +217,11 @@ COUNTS = np.array([5, 3, 2, 1])
 def scored(values: np.ndarray, k: int = 2) -> ScoredDocuments:
     one = FrequencyLinear(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
     fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS)
-    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), k)]), documents=number_words([]))
+    return ScoredDocuments(
+        scorers=fused,
+        pairs=gather_pairs([keep_best(values.astype(np.float32), k)]),
+        documents=number_words([]),
+    )
 
 
 def test_a_networks_best_and_what_scorers_list_are_pairs_with_both_logits() -> None:
@@ -204,17 +231,30 @@ def test_a_networks_best_and_what_scorers_list_are_pairs_with_both_logits() -> N
     collector.keep(np.array([1]), logits[[1]])
     collector.keep(np.array([2, 0]), logits[[2, 0]])
     pairs = collector.pairs()
-    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [(r, c) for r in range(3) for c in range(4)]
+    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [
+        (r, c) for r in range(3) for c in range(4)
+    ]
     np.testing.assert_allclose(pairs.values[:, 0].reshape(3, 4), logits, atol=1e-6)
-    np.testing.assert_allclose(pairs.values[:, 1].reshape(3, 4), said.logits(np.arange(3)), atol=1e-5)
+    np.testing.assert_allclose(
+        pairs.values[:, 1].reshape(3, 4), said.logits(np.arange(3)), atol=1e-5
+    )
 
 
 def test_pairs_that_were_not_scored_are_left_out() -> None:
     said = scored(np.array([[0.9, 0.0, 0.8, 0.1], [0.1, 0.9, 0.2, 0.8]]))
     collector = PairCollector(2, 4, said)
-    collector.keep(np.array([1, 0]), np.array([[UNSCORED, 1.0, UNSCORED, 2.0], [3.0, -4.0, 5.0, UNSCORED]], dtype=np.float32))
+    collector.keep(
+        np.array([1, 0]),
+        np.array([[UNSCORED, 1.0, UNSCORED, 2.0], [3.0, -4.0, 5.0, UNSCORED]], dtype=np.float32),
+    )
     pairs = collector.pairs()
-    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 3)]
+    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 1),
+        (1, 3),
+    ]
     assert pairs.values[:, 0].tolist() == [3.0, -4.0, 5.0, 1.0, 2.0]
 
 
@@ -244,7 +284,9 @@ def test_maps_are_taken_where_they_fit_left_out_documents_better() -> None:
     assert found.losses["isotonic"].log_loss < found.losses["Platt"].log_loss
     assert found.reliability.error < 0.02
     few = 40 * 4
-    small = ScoredPairs(shape=(40, 4), rows=rows[:few], labels=labels[:few], values=chance.normal(size=(few, 1)))
+    small = ScoredPairs(
+        shape=(40, 4), rows=rows[:few], labels=labels[:few], values=chance.normal(size=(few, 1))
+    )
     noise = calibrate(small, gold[:40], COUNTS, prior=(1.0,), by_frequency=True)
     assert (noise.method, noise.calibration.maps) == ("Platt", ())
 
@@ -252,11 +294,18 @@ def test_maps_are_taken_where_they_fit_left_out_documents_better() -> None:
 def draw_pairs() -> tuple[ScoredPairs, csr_array]:
     """Ten documents of four labels, and which they have."""
     values = np.random.default_rng(0).normal(size=(40, 1))
-    pairs = ScoredPairs(shape=(10, 4), rows=np.repeat(np.arange(10), 4), labels=np.tile(np.arange(4), 10), values=values)
+    pairs = ScoredPairs(
+        shape=(10, 4),
+        rows=np.repeat(np.arange(10), 4),
+        labels=np.tile(np.arange(4), 10),
+        values=values,
+    )
     return pairs, csr_array((np.arange(40).reshape(10, 4) % 3 == 0).astype(np.int64))
 
 
-def test_the_penalty_is_against_the_documents_that_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_penalty_is_against_the_documents_that_are_learned_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Four fifths of them for what is judged on the last fifth, and all of them in the end."""
     seen: list[int] = []
 
@@ -269,8 +318,12 @@ def test_the_penalty_is_against_the_documents_that_are_learned_from(monkeypatch:
     assert seen == [8] * 5 + [10]
 
 
-@pytest.mark.parametrize("isotonic", [Losses(brier=0.1, log_loss=0.9), Losses(brier=0.9, log_loss=0.1)], ids=str)
-def test_maps_must_be_better_by_both_losses(monkeypatch: pytest.MonkeyPatch, isotonic: Losses) -> None:
+@pytest.mark.parametrize(
+    "isotonic", [Losses(brier=0.1, log_loss=0.9), Losses(brier=0.9, log_loss=0.1)], ids=str
+)
+def test_maps_must_be_better_by_both_losses(
+    monkeypatch: pytest.MonkeyPatch, isotonic: Losses
+) -> None:
     given = iter([Losses(brier=0.5, log_loss=0.5), isotonic])
     monkeypatch.setattr(Losses, "measure", lambda *_: next(given))
     assert calibrate(*draw_pairs(), COUNTS, prior=(1.0,), by_frequency=True).method == "Platt"
@@ -281,4 +334,6 @@ def test_left_out_documents_count_one_less() -> None:
     said = scored(np.array([[0, 0, 0, 1.0], [1.0, 0, 0, 0]]), k=4).as_source()
     found = calibrate(said, gold, COUNTS, prior=(1.0,), by_frequency=True, left_out=True)
     assert np.isfinite(found.logits).all()
-    assert found.reliability.counts.sum() == pytest.approx(7)  # the label of one document has none left
+    assert found.reliability.counts.sum() == pytest.approx(
+        7
+    )  # the label of one document has none left

@@ -51,7 +51,9 @@ def test_what_is_sent_away_and_comes_back_is_the_same() -> None:
         return (send(there(send(block))) for block in blocks)
 
     require_same(using_workers(3, share))
-    assert len(sent) > 60  # words: relevance and left-out scores; vectors of two kinds, twice; linear for three workers
+    assert (
+        len(sent) > 60
+    )  # words: relevance and left-out scores; vectors of two kinds, twice; linear for three workers
 
 
 @pytest.mark.parametrize("frequent", [1, 200])
@@ -62,7 +64,9 @@ def test_linear_by_labels_in_three_parts(frequent: int, monkeypatch: pytest.Monk
     terms, done = np.array([1, 2, 3, 4]), list[float]()
     whole = regress_on_own_terms(train, labels, 1.0, terms).toarray()
     with using_workers(3, map):
-        np.testing.assert_allclose(regress_on_own_terms(train, labels, 1.0, terms, done.append).toarray(), whole, atol=1e-6)
+        np.testing.assert_allclose(
+            regress_on_own_terms(train, labels, 1.0, terms, done.append).toarray(), whole, atol=1e-6
+        )
     assert whole.any()
     assert sum(done) == pytest.approx(4)
 
@@ -73,7 +77,10 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(ResourceError, match="no Dask scheduler answers") as caught, working_at(address):
+        with (
+            pytest.raises(ResourceError, match="no Dask scheduler answers") as caught,
+            working_at(address),
+        ):
             pass
     assert caught.value.where == f"machine.scheduler: {address}"
     assert "dask scheduler" in caught.value.todo
@@ -83,14 +90,24 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("small_blocks")
 def test_two_workers_of_dask() -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
         require_same(working_at(cluster.scheduler_address))
 
         def stop() -> None:
             raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt), working_at(cluster.scheduler_address), checking(stop):
+        with (
+            pytest.raises(KeyboardInterrupt),
+            working_at(cluster.scheduler_address),
+            checking(stop),
+        ):
             fit(documents=60)
     cluster = distributed.LocalCluster(n_workers=0, dashboard_address=None)
-    with cluster, pytest.raises(ResourceError, match="has no workers"), working_at(cluster.scheduler_address):
+    with (
+        cluster,
+        pytest.raises(ResourceError, match="has no workers"),
+        working_at(cluster.scheduler_address),
+    ):
         pass

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.scoring.decisions import THRESHOLDS, describe_tuning, read_thresholds, write_thresholds
+from plant_cli.scoring.decisions import (
+    THRESHOLDS,
+    describe_tuning,
+    read_thresholds,
+    write_thresholds,
+)
 
 
 def test_one_threshold_holds_in_any_label_order(tmp_path):
@@ -27,7 +32,9 @@ def test_a_threshold_per_label_must_be_in_the_same_order(tmp_path):
 
 
 def test_thresholds_without_a_format_are_those_of_the_first(tmp_path):
-    (tmp_path / THRESHOLDS).write_text(json.dumps({"value": [0.5], "objective": "per-label", "label_hash": "ours"}))
+    (tmp_path / THRESHOLDS).write_text(
+        json.dumps({"value": [0.5], "objective": "per-label", "label_hash": "ours"})
+    )
     found = read_thresholds(tmp_path, "ours", 1)
     assert found.select(np.array([0])).tolist() == [0.5]
     assert found.source == "validation"  # which they did not say
@@ -38,7 +45,10 @@ def test_what_they_were_tuned_on_is_kept(tmp_path, value):
     write_thresholds(tmp_path, value, "micro-F1", "ours", split="train")
     found = read_thresholds(tmp_path, "ours", 2)
     assert (found.split, found.source) == ("train", "left-out scores of train")
-    assert describe_tuning(found.split, found.objective) == "tuned on left-out scores of train for micro-F1"
+    assert (
+        describe_tuning(found.split, found.objective)
+        == "tuned on left-out scores of train for micro-F1"
+    )
     write_thresholds(tmp_path, value, "micro-F1", "ours")
     assert read_thresholds(tmp_path, "ours", 2).source == "validation"
     assert describe_tuning("validation", "micro-F1") == "tuned on validation micro-F1"
@@ -58,19 +68,24 @@ def test_what_is_never_assigned_and_what_is_reviewed(tmp_path):
     decisions = found.decide(np.array([[0, 1], [2, 0]]), np.array([[0.8, 1.0], [0.49, 0.1]]))
     assert decisions == [["assign", "review"], ["reject", "reject"]]
     write_thresholds(tmp_path, 0.5, "micro-F1", "ours")
-    assert read_thresholds(tmp_path, "ours", 3).decide(np.array([[0, 1, 2]]), np.array([[0.5, 0.1, 0.099]])) == [
-        ["assign", "review", "reject"]
-    ]
+    assert read_thresholds(tmp_path, "ours", 3).decide(
+        np.array([[0, 1, 2]]), np.array([[0.5, 0.1, 0.099]])
+    ) == [["assign", "review", "reject"]]
 
 
 @pytest.mark.parametrize("value", [{}, "0.5", True, None, ["0.5"], [[0.5]], [True]])
 def test_thresholds_that_are_no_numbers_are_refused(tmp_path, value):
-    (tmp_path / THRESHOLDS).write_text(json.dumps({"value": value, "objective": "micro-F1", "label_hash": "ours", "format": "1"}))
+    (tmp_path / THRESHOLDS).write_text(
+        json.dumps({"value": value, "objective": "micro-F1", "label_hash": "ours", "format": "1"})
+    )
     with pytest.raises(ArtefactError, match="what it holds are no numbers"):
         read_thresholds(tmp_path, "ours", 3)
 
 
-@pytest.mark.parametrize(("review", "said"), [(None, "3 numbers for 2 labels"), ([0.1, 0.2], "3 and 2 numbers for 2 labels")])
+@pytest.mark.parametrize(
+    ("review", "said"),
+    [(None, "3 numbers for 2 labels"), ([0.1, 0.2], "3 and 2 numbers for 2 labels")],
+)
 def test_a_list_of_another_length_is_refused(tmp_path, review, said):
     write_thresholds(tmp_path, [0.1, 0.2, 0.3], "per-label", "ours", review)
     with pytest.raises(ArtefactError, match=f"it holds {said}"):

@@ -24,19 +24,43 @@ CASES = {
     "Japanese": ("２型糖尿病", "1型糖尿病"),
     "norms": ("audits by ISO 9001", "audits by ISO 1400"),
 }
-WRONG = {"signs": 3}  # of 60 documents: a known weakness of `linear`, for which one short word among ten of chance weighs too little
+WRONG = {
+    "signs": 3
+}  # of 60 documents: a known weakness of `linear`, for which one short word among ten of chance weighs too little
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_labels_that_differ_in_a_digit(case: str) -> None:
     one, other = CASES[case]
-    draw, fillers = np.random.default_rng(0), ["seen", "well", "today", "again", "later", "clinic", "note", "plan", "visit", "home"]
-    texts = [f"{(one, other)[number % 2]} {' '.join(draw.choice(fillers, 4))}" for number in range(60)]
+    draw, fillers = (
+        np.random.default_rng(0),
+        ["seen", "well", "today", "again", "later", "clinic", "note", "plan", "visit", "home"],
+    )
+    texts = [
+        f"{(one, other)[number % 2]} {' '.join(draw.choice(fillers, 4))}" for number in range(60)
+    ]
     gold = csr_array(np.eye(2, dtype=np.int64)[np.arange(60) % 2])
-    split = Split(name="train", doc_ids=list(map(str, range(60))), texts=texts, gold=gold, unseen=csr_array((60, 0), dtype=np.int64))
-    analyser, labels = WordAnalyser(AnalyserRecord(words="mixed")), LabelTable(ids=["a", "b"], titles=[one, other], train_counts=[30, 30])
+    split = Split(
+        name="train",
+        doc_ids=list(map(str, range(60))),
+        texts=texts,
+        gold=gold,
+        unseen=csr_array((60, 0), dtype=np.int64),
+    )
+    analyser, labels = (
+        WordAnalyser(AnalyserRecord(words="mixed")),
+        LabelTable(ids=["a", "b"], titles=[one, other], train_counts=[30, 30]),
+    )
     chosen = [(spec, spec.options()) for spec in installed().specs(ScorerSpec)]
-    fit = fit_scorers(chosen, split, number_words(map(analyser.spell, texts)), labels, analyser, SilentReporter(), seed=0)
+    fit = fit_scorers(
+        chosen,
+        split,
+        number_words(map(analyser.spell, texts)),
+        labels,
+        analyser,
+        SilentReporter(),
+        seed=0,
+    )
     assert fit is not None
     right = np.arange(60)[fit.rows] % 2
     found = TopLabels.of(fit.left_out.fused, 1).labels[:, 0]

@@ -24,7 +24,9 @@ from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 TITLES = ["Fever", "Arm, broken", "fever", None]
 LABELS = LabelTable(ids=["E11.9", "A", "fever", "d"], titles=TITLES, train_counts=[1, 2, 3, 4])
-SAME = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.ones((1, 2)), bias=np.zeros(2)))
+SAME = Calibration(
+    linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.ones((1, 2)), bias=np.zeros(2))
+)
 ASKED = ["fever and chills", "patient has a fracture of the leg", "cough at night and fever"]
 
 

@@ -22,14 +22,28 @@ from plant_cli.scoring.opened_models import OpenModel, open_model
 from plant_cli.scoring.top_labels import Scoring
 
 TEXT = "Chills and fever, nightly fever"
-STRAIGHT = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]]), bias=np.array([-1.0, 0.0])))
-BENT = replace(STRAIGHT, maps=(IsotonicMap(least=1, logits=np.array([-9.0, -1.0, 0.5]), values=np.array([-7.0, -6.0, 3.0])),))
+STRAIGHT = Calibration(
+    linear=FrequencyLinear(
+        knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]]), bias=np.array([-1.0, 0.0])
+    )
+)
+BENT = replace(
+    STRAIGHT,
+    maps=(
+        IsotonicMap(
+            least=1, logits=np.array([-9.0, -1.0, 0.5]), values=np.array([-7.0, -6.0, 3.0])
+        ),
+    ),
+)
 
 
 def build(calibration: Calibration = STRAIGHT) -> TrainedModel:
     scorers = fit().scorers
     return TrainedModel(
-        combination=Combination(scorers=scorers, calibration=calibration, train_counts=scorers.train_counts), analyser=PLAIN
+        combination=Combination(
+            scorers=scorers, calibration=calibration, train_counts=scorers.train_counts
+        ),
+        analyser=PLAIN,
     )
 
 
@@ -48,18 +62,24 @@ def check_sums(found: list[Explanation], scores: Any) -> None:
     for one, shown in zip(found, scores, strict=True):
         assert one.score == pytest.approx(shown, rel=1e-5)
         assert one.log_odds == pytest.approx(logit(one.score), abs=1e-6)
-        assert one.log_odds == pytest.approx(one.base + sum(part.log_odds for part in one.parts), abs=1e-6)
+        assert one.log_odds == pytest.approx(
+            one.base + sum(part.log_odds for part in one.parts), abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("calibration", [STRAIGHT, BENT])
 @pytest.mark.parametrize("text", [TEXT, "fever zzz qqq xyzzy", "zzz", ""])
-def test_base_and_parts_are_the_log_odds_that_are_shown(calibration: Calibration, text: str) -> None:
+def test_base_and_parts_are_the_log_odds_that_are_shown(
+    calibration: Calibration, text: str
+) -> None:
     """Also behind isotonic maps, and where a text is drawn to base rates."""
     model = build(calibration)
     found = explain_all(model, text)
     check_sums(found, score(model, text))
     assert [part.name for part in found[0].parts] == ["words", "titles", "neighbours", "linear"]
-    assert text in (TEXT, "fever zzz qqq xyzzy") or not any(part.log_odds for one in found for part in one.parts)
+    assert text in (TEXT, "fever zzz qqq xyzzy") or not any(
+        part.log_odds for one in found for part in one.parts
+    )
 
 
 def test_the_log_odds_of_an_added_label_are_those_that_are_shown() -> None:
@@ -70,17 +90,28 @@ def test_the_log_odds_of_an_added_label_are_those_that_are_shown() -> None:
     assert scorers is not None
     old, counts = scorers.fusion, -scorers.train_counts
     by_name = np.array([0.0, 1.0, 0.5, 0.5, *[0.0] * (len(old.weights) - 4)])[:, None]
-    fusion = replace(old, knots=np.append(0, old.knots), weights=np.hstack([by_name, old.weights]), bias=np.append(old.bias[0], old.bias))
+    fusion = replace(
+        old,
+        knots=np.append(0, old.knots),
+        weights=np.hstack([by_name, old.weights]),
+        bias=np.append(old.bias[0], old.bias),
+    )
     scorers = replace(scorers, fusion=fusion, train_counts=counts)
-    added = replace(model, combination=replace(model.combination, scorers=scorers, train_counts=counts))
+    added = replace(
+        model, combination=replace(model.combination, scorers=scorers, train_counts=counts)
+    )
     found, before = explain_all(added, TEXT), explain_all(model, TEXT)
     check_sums(found, score(added, TEXT))
-    assert [one.log_odds > other.log_odds + 1e-6 for one, other in zip(found, before, strict=True)].count(True) in (1, 2, 3)
+    assert [
+        one.log_odds > other.log_odds + 1e-6 for one, other in zip(found, before, strict=True)
+    ].count(True) in (1, 2, 3)
 
 
 def test_words_add_up_to_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plant_cli.scoring.explanations.LEAST_WEIGHT", 0.0)
-    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON", 1.0)  # "and" is in more than a fifth of train
+    monkeypatch.setattr(
+        "plant_cli.scoring.known_words.COMMON", 1.0
+    )  # "and" is in more than a fifth of train
     for one in explain_all(build(), TEXT):
         for part in one.parts:
             assert part.weights.sum() == pytest.approx(part.log_odds, abs=1e-4)
@@ -90,12 +121,18 @@ def test_words_are_where_they_are_in_the_text() -> None:
     found = explain_all(build(), TEXT)[0]
     linear = next(part for part in found.parts if part.name == "linear")
     assert [TEXT[start:end] for start, end in linear.spans.tolist()] == ["Chills", "fever", "fever"]
-    assert linear.weights[0] > linear.weights[1] == linear.weights[2] > 0  # fever counts as much, once for each place
+    assert (
+        linear.weights[0] > linear.weights[1] == linear.weights[2] > 0
+    )  # fever counts as much, once for each place
 
 
 def test_a_common_word_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     def mark(text: str) -> set[str]:
-        return {text[start:end] for part in explain_all(build(), text)[0].parts for start, end in part.spans.tolist()}
+        return {
+            text[start:end]
+            for part in explain_all(build(), text)[0].parts
+            for start, end in part.spans.tolist()
+        }
 
     assert "fever" in mark(TEXT)
     monkeypatch.setattr("plant_cli.scoring.known_words.COMMON_FROM", 1)
@@ -105,7 +142,12 @@ def test_a_common_word_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_of_all_parts_together_and_the_parts_in_words() -> None:
     found = explain_all(build(), TEXT)[0]
     spans, weights = found.join_words()
-    assert [TEXT[start:end] for start, end in spans.tolist()] == ["Chills", "fever", "nightly", "fever"]
+    assert [TEXT[start:end] for start, end in spans.tolist()] == [
+        "Chills",
+        "fever",
+        "nightly",
+        "fever",
+    ]
     assert weights.sum() == pytest.approx(sum(part.weights.sum() for part in found.parts))
     best = max(found.parts, key=lambda part: part.log_odds)
     assert found.reason.startswith(f"{best.name} +{best.log_odds:.1f} (")
@@ -130,7 +172,9 @@ def test_a_network_alone_marks_no_common_word(clinic: Any, monkeypatch: pytest.M
 
     clinic("mig")
     monkeypatch.setattr("plant_cli.scoring.known_words.COMMON", 0.0)
-    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON_FROM", 0)  # every word of train is common
+    monkeypatch.setattr(
+        "plant_cli.scoring.known_words.COMMON_FROM", 0
+    )  # every word of train is common
     every = train()
     text = " ".join(sorted(every.model.common)[:5])
     assert count_marks(every) == 0
@@ -158,7 +202,11 @@ def test_of_a_trained_run(clinic: Any, network: bool) -> None:
 
 def test_a_decoder_without_the_closed_form_shows_its_attention_and_says_so(clinic: Any) -> None:
     clinic("mig")
-    clinic("finetune", "finetune.init=random", "model.decoder={name: joint-laat, lstm: 8, inner: 8, context: 4}")
+    clinic(
+        "finetune",
+        "finetune.init=random",
+        "model.decoder={name: joint-laat, lstm: 8, inner: 8, context: 4}",
+    )
     opened = open_model(clinic.path)
     text = "a cough and a fever"
     suggested = opened.suggest([text], k=5)[0]

@@ -17,7 +17,9 @@ from plant_cli.api import UsageError
 from plant_cli.scoring.opened_models import OpenModel
 
 TEXTS = [
-    f"{word} and {other}" for word in ("fever", "cough", "fracture", "rash") for other in ("pain", "chills", "nausea", "fatigue", "age")
+    f"{word} and {other}"
+    for word in ("fever", "cough", "fracture", "rash")
+    for other in ("pain", "chills", "nausea", "fatigue", "age")
 ]
 LABELS = [["FEVER"]] * 5 + [["COUGH"]] * 5 + [["BONE"]] * 5 + [["SKIN", "FEVER"]] * 5
 OPTIONS = {"scorers": ["words", "neighbours"], "validation": 0.2}
@@ -56,7 +58,12 @@ def ids(rows: Any) -> pl.Series:
 @pytest.mark.parametrize("form", [np.array, with_zeros, ids])
 def test_labels_may_be_zeros_and_ones_or_a_column_of_numbers(form: Any) -> None:
     rows = [[label in one for label in ("FEVER", "COUGH", "BONE", "SKIN")] for one in LABELS]
-    assert fit(TEXTS, form(np.array(rows, dtype=int)), **OPTIONS).suggest(["fracture"], k=1)[0][0].label == "2"
+    assert (
+        fit(TEXTS, form(np.array(rows, dtype=int)), **OPTIONS)
+        .suggest(["fracture"], k=1)[0][0]
+        .label
+        == "2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,4 +81,9 @@ def test_what_does_not_fit_is_told(texts: Any, labels: Any, what: str) -> None:
 
 def test_the_package_alone_imports_nothing() -> None:
     code = "import sys, plant_cli; print({'numpy', 'pydantic', 'polars'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "set()\n"
+    )

@@ -19,7 +19,9 @@ from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.known_words import KnownWords, warn_of_unknown
 
 TRAIN = ["the fever rises", "the fever falls", "the cough", "the leg"]
-SAME = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.ones((1, 2)), bias=np.zeros(2)))
+SAME = Calibration(
+    linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.ones((1, 2)), bias=np.zeros(2))
+)
 
 
 def split(*texts: str) -> Any:
@@ -30,7 +32,12 @@ def learn(enough: float = 2.0, share: float = 0.0) -> KnownWords:
     """Words of four documents, and one that only names of labels have."""
     counts = {"the": 4, "fever": 2, "rises": 1, "falls": 1, "cough": 1, "leg": 1}
     return KnownWords(
-        words=tuple(counts), frequencies=np.array([*counts.values()]), named=("bronchitis",), documents=4, enough=enough, share=share
+        words=tuple(counts),
+        frequencies=np.array([*counts.values()]),
+        named=("bronchitis",),
+        documents=4,
+        enough=enough,
+        share=share,
     )
 
 
@@ -55,7 +62,9 @@ def test_what_words_tell(text: str, told: float) -> None:
     assert trust == pytest.approx(min(1.0, told / 2.0))
 
 
-def test_a_text_of_another_language_is_not_believed_for_the_rare_words_that_train_happens_to_have() -> None:
+def test_a_text_of_another_language_is_not_believed_for_the_rare_words_that_train_happens_to_have() -> (
+    None
+):
     """Of nine words three are known; where usual texts know most, these are less than half of it."""
     text = split("leg falls bronchitis une est dans la sur ce")
     assert learn(share=0.8).trust(text) == pytest.approx((3 + 3) / (9 + 3) / 0.8)
@@ -69,10 +78,16 @@ def test_what_is_usual_is_said_by_left_out_documents() -> None:
     assert (found.named, found.documents) == (("night",), 4)
     assert found.enough == 0.0  # two of four know nothing but "the"
     assert found.share == pytest.approx(0.5 * np.quantile([5 / 6, 5 / 6, 4 / 5, 4 / 5], 0.05))
-    assert found.trust(split("the", "qwertz")).tolist() == [1.0, 0.0]  # where usual documents tell nothing, words need but be known
+    assert found.trust(split("the", "qwertz")).tolist() == [
+        1.0,
+        0.0,
+    ]  # where usual documents tell nothing, words need but be known
     many = split(*(["fever cough"] * 3 + ["other"] * 200))
     assert KnownWords.fit(many, split(), np.arange(3)).enough == pytest.approx(2 * np.log(203 / 3))
-    assert KnownWords.fit(split(*["a b c d e"] * 3, *["other"] * 200), split(), np.arange(3)).enough == 10.0
+    assert (
+        KnownWords.fit(split(*["a b c d e"] * 3, *["other"] * 200), split(), np.arange(3)).enough
+        == 10.0
+    )
 
 
 def test_a_document_is_drawn_to_base_rates_as_far_as_it_is_not_believed() -> None:
@@ -101,17 +116,27 @@ def test_a_text_of_unknown_words_has_base_rates_and_a_usual_one_is_as_before() -
     np.testing.assert_allclose(scored.logits(np.arange(4)), dense, rtol=1e-5, atol=1e-5)
     rows, labels = np.divmod(np.arange(16), 4)
     np.testing.assert_allclose(scored.look_up(rows, labels), dense.ravel(), rtol=1e-5, atol=1e-5)
-    before = Combination(scorers=replace(scorers, known=None), calibration=SAME, train_counts=counts)
-    plain = before.calibrate(before.scorers.score(texts, SilentReporter(), "texts")).dense(np.arange(4))  # type: ignore[union-attr]
+    before = Combination(
+        scorers=replace(scorers, known=None), calibration=SAME, train_counts=counts
+    )
+    plain = before.calibrate(before.scorers.score(texts, SilentReporter(), "texts")).dense(
+        np.arange(4)
+    )  # type: ignore[union-attr]
     believed = scored.trust == 1
     assert np.array_equal(dense[believed], plain[believed])
-    assert expit(plain[1].max()) > 0.99  # one n-gram of a title, met by chance, is all that scorers see
+    assert (
+        expit(plain[1].max()) > 0.99
+    )  # one n-gram of a title, met by chance, is all that scorers see
 
 
-@pytest.mark.parametrize(("network", "follows"), [(False, "nothing is suggested for them"), (True, "the network alone")])
+@pytest.mark.parametrize(
+    ("network", "follows"), [(False, "nothing is suggested for them"), (True, "the network alone")]
+)
 def test_texts_that_tell_nothing_or_little_are_named(network: bool, follows: str) -> None:
     heard = SilentReporter()
-    warn_of_unknown(["a", "b", "c", "d"], np.array([0.0, 1.0, np.nan, 0.1]), heard, reads_pieces=network)
+    warn_of_unknown(
+        ["a", "b", "c", "d"], np.array([0.0, 1.0, np.nan, 0.1]), heard, reads_pieces=network
+    )
     nothing, little = heard.warnings
     assert nothing.startswith("1 of 4 texts tell the model nothing")
     assert (follows in nothing, nothing.endswith("(a)")) == (True, True)

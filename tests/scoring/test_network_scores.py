@@ -23,12 +23,26 @@ from plant_cli.scoring.averaging import Mean, average_members, find_best, join_m
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
-from plant_cli.scoring.network_scores import FINAL_SCORES, LogitCombiner, NetworkModel, TopCollector, score_documents, top_labels
+from plant_cli.scoring.network_scores import (
+    FINAL_SCORES,
+    LogitCombiner,
+    NetworkModel,
+    TopCollector,
+    score_documents,
+    top_labels,
+)
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 from tests.scoring.conftest import split_words
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
-TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
+TEXTS = [
+    "a fever",
+    "a cough and a fever and much more to be said about it all",
+    "",
+    "leg",
+    "word " * 30,
+    "a b c",
+]
 
 
 def run_network(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
@@ -50,7 +64,9 @@ def test_the_best_are_collected_and_all_logits_handed_on() -> None:
 
 
 def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_place() -> None:
-    found, values = top_labels(torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0], [3.0, 3.0, 3.0, 3.0, 3.0]]), 3)
+    found, values = top_labels(
+        torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0], [3.0, 3.0, 3.0, 3.0, 3.0]]), 3
+    )
     assert found.tolist() == [[1, 3, 2], [0, 1, 2]]
     assert values.tolist() == [[2.0, 2.0, 1.0], [3.0, 3.0, 3.0]]
 
@@ -64,7 +80,9 @@ def test_the_best_are_those_of_a_full_stable_sort_also_where_many_are_equal() ->
 
 
 @pytest.mark.parametrize("batch", [1, 3, 100])
-def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Callable[..., Any], batch: int) -> None:
+def test_scores_depend_neither_on_the_batch_nor_on_its_padding(
+    small_network: Callable[..., Any], batch: int
+) -> None:
     network = small_network()
     alone = []
     network.eval()
@@ -83,18 +101,30 @@ def test_the_network_is_run_once_for_several_mixtures(small_network: Callable[..
     network = small_network()
     reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU)
     scoring = Scoring(name="test", k=4, batch=2, reporter=SilentReporter())
-    mixes = {"plain": lambda rows, logits: logits, "moved": lambda rows, logits: 2 * logits + torch.tensor([3.0, 0, 0, -3.0])}
+    mixes = {
+        "plain": lambda rows, logits: logits,
+        "moved": lambda rows, logits: 2 * logits + torch.tensor([3.0, 0, 0, -3.0]),
+    }
     found = score_documents(network, reader, CPU, scoring, mixes)
     plain = run_network(network)
     assert np.array_equal(found["plain"].labels, plain.labels)
     assert np.array_equal(found["plain"].scores, plain.scores)
     logits = np.zeros((len(TEXTS), 4))
     np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
-    expected = 1 / (1 + np.exp(-np.take_along_axis(2 * logits + np.array([3.0, 0, 0, -3.0]), found["moved"].labels, axis=1)))
+    expected = 1 / (
+        1
+        + np.exp(
+            -np.take_along_axis(
+                2 * logits + np.array([3.0, 0, 0, -3.0]), found["moved"].labels, axis=1
+            )
+        )
+    )
     assert np.allclose(found["moved"].scores, expected, atol=1e-6)
 
 
-def test_logits_that_are_no_numbers_are_told_with_the_network_and_the_document(small_network: Callable[..., Any]) -> None:
+def test_logits_that_are_no_numbers_are_told_with_the_network_and_the_document(
+    small_network: Callable[..., Any],
+) -> None:
     network = small_network()
     right = network.decoder.forward
 
@@ -104,7 +134,9 @@ def test_logits_that_are_no_numbers_are_told_with_the_network_and_the_document(s
         return logits
 
     network.decoder.forward = wrong
-    with pytest.raises(TrainingError, match=r"the network \(label-attention on tiny\) are not numbers") as caught:
+    with pytest.raises(
+        TrainingError, match=r"the network \(label-attention on tiny\) are not numbers"
+    ) as caught:
         run_network(network, batch=len(TEXTS))
     assert caught.value.where == "scoring test, document 5"
 
@@ -114,23 +146,36 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
         run_network(small_network(), should_stop=lambda: True)
 
 
-def test_what_is_kept_are_the_logits_of_the_first_mixture_once(small_network: Callable[..., Any]) -> None:
+def test_what_is_kept_are_the_logits_of_the_first_mixture_once(
+    small_network: Callable[..., Any],
+) -> None:
     network = small_network()
-    reader, reporter = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
+    reader, reporter = (
+        LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU),
+        SilentReporter(),
+    )
     found: list[tuple[Any, Any]] = []
-    scoring = Scoring(name="test", k=4, batch=2, reporter=reporter, keep=lambda *given: found.append(given))
+    scoring = Scoring(
+        name="test", k=4, batch=2, reporter=reporter, keep=lambda *given: found.append(given)
+    )
     mixes = {"first": lambda rows, logits: logits + 1, "second": lambda rows, logits: logits}
     best = score_documents(network, reader, CPU, scoring, mixes)["first"]
     assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
     for rows, logits in found:
-        assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)
+        assert np.allclose(
+            -np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6
+        )
 
 
-def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_is_theirs(small_network: Callable[..., Any]) -> None:
+def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_is_theirs(
+    small_network: Callable[..., Any],
+) -> None:
     """A network that assigns all that it is asked for has a share of 1, however few that are."""
     network = small_network(labels=8)
     whole = run_network(network, k=8)
-    candidates = ShortlistedLabels([np.array(labels) for labels in ([1, 5], [0, 2, 3], [4], [1, 6], [7, 3], [2, 0])], 8)
+    candidates = ShortlistedLabels(
+        [np.array(labels) for labels in ([1, 5], [0, 2, 3], [4], [1, 6], [7, 3], [2, 0])], 8
+    )
     found = run_network(network, k=2, candidates=candidates)
     for row, labels in enumerate(candidates.found):
         best = [label for label in whole.labels[row].tolist() if label in labels]
@@ -146,8 +191,14 @@ def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_i
 @pytest.mark.parametrize("weight", [0.05, -0.05])
 def test_scorers_do_not_find_what_a_shortlist_left_out(weight: float) -> None:
     fitted = fit()
-    linear = FrequencyLinear(knots=np.array([1.0]), weights=np.array([[weight], [5.0]]), bias=np.array([3.0]))
-    combination = Combination(scorers=fitted.scorers, calibration=Calibration(linear=linear), train_counts=fitted.scorers.train_counts)
+    linear = FrequencyLinear(
+        knots=np.array([1.0]), weights=np.array([[weight], [5.0]]), bias=np.array([3.0])
+    )
+    combination = Combination(
+        scorers=fitted.scorers,
+        calibration=Calibration(linear=linear),
+        train_counts=fitted.scorers.train_counts,
+    )
     scored = fitted.scorers.score(split_words(["fever and chills"]), SilentReporter(), "texts")
     logits = torch.tensor([[UNSCORED, 2.0, UNSCORED, -2.0]])
     found = LogitCombiner(combination, scored)(np.array([0]), logits)
@@ -198,7 +249,9 @@ def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torc
     scoring = Scoring(name="test", k=5, batch=2, reporter=reporter)
     expected = score_documents(network, reader, hardware, scoring)[FINAL_SCORES]
     trained = network.decoder
-    found = NetworkModel(combination=None, network=network, hardware=hardware, analyser=PLAIN).score(FEW_TEXTS, scoring)
+    found = NetworkModel(
+        combination=None, network=network, hardware=hardware, analyser=PLAIN
+    ).score(FEW_TEXTS, scoring)
     assert network.decoder is not trained
     assert np.array_equal(found.labels, expected.labels)
     assert np.array_equal(found.scores, expected.scores)
@@ -206,7 +259,9 @@ def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torc
 
 def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[..., Any]) -> None:
     def size(network: Any) -> int:
-        return sum(x.numel() * x.element_size() for x in (*network.parameters(), *network.buffers()))
+        return sum(
+            x.numel() * x.element_size() for x in (*network.parameters(), *network.buffers())
+        )
 
     network = small_network(labels=2000)
     weights = size(network)
@@ -216,12 +271,26 @@ def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[.
 
 def test_logits_of_the_best_labels_and_the_mean_of_the_candidates_are_noted() -> None:
     fitted, generator = fit(), np.random.default_rng(0)
-    linear = FrequencyLinear(knots=np.array([1.0]), weights=np.array([[0.5], [0.25]]), bias=np.array([-1.0]))
-    combination = Combination(scorers=fitted.scorers, calibration=Calibration(linear=linear), train_counts=fitted.scorers.train_counts)
-    scored = fitted.scorers.score(split_words(["fever and chills", "zzz"]), SilentReporter(), "texts")
-    rows, logits, combine = np.array([1, 0]), generator.normal(size=(2, 4)) * 60, LogitCombiner(combination, scored, explained=3)
+    linear = FrequencyLinear(
+        knots=np.array([1.0]), weights=np.array([[0.5], [0.25]]), bias=np.array([-1.0])
+    )
+    combination = Combination(
+        scorers=fitted.scorers,
+        calibration=Calibration(linear=linear),
+        train_counts=fitted.scorers.train_counts,
+    )
+    scored = fitted.scorers.score(
+        split_words(["fever and chills", "zzz"]), SilentReporter(), "texts"
+    )
+    rows, logits, combine = (
+        np.array([1, 0]),
+        generator.normal(size=(2, 4)) * 60,
+        LogitCombiner(combination, scored, explained=3),
+    )
     whole = combine(rows, torch.from_numpy(logits))
-    for row, given, own, mixed in zip(rows, logits, np.clip(logits, -50, 50), whole.numpy(), strict=True):
+    for row, given, own, mixed in zip(
+        rows, logits, np.clip(logits, -50, 50), whole.numpy(), strict=True
+    ):
         listed = scored.pairs.labels[scored.pairs.rows == row]
         average = own[listed].mean() if len(listed) else own.mean()
         best = np.argsort(-mixed, kind="stable")[:3]
@@ -230,11 +299,15 @@ def test_logits_of_the_best_labels_and_the_mean_of_the_candidates_are_noted() ->
         assert np.allclose(mixed, 0.5 * own + 0.25 * scored.logits(np.array([row]))[0] - 1)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peak memory is read from Linux")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/clear_refs"), reason="peak memory is read from Linux"
+)
 def test_a_million_labels_take_a_few_batches_of_scores_and_no_more() -> None:
     done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 5  # blocks of batch x labels x 4 bytes; all documents at once would be 20
+    assert (
+        float(done.stdout) < 5
+    )  # blocks of batch x labels x 4 bytes; all documents at once would be 20
 
 
 DRAW = np.random.default_rng(0)
@@ -277,14 +350,21 @@ def expected_mean(mean: Mean) -> Any:
 @pytest.mark.parametrize("mean", ["probabilities", "logits"])
 def test_the_mean_is_that_of_a_plain_loop_whatever_the_order_of_documents(mean: Mean) -> None:
     kept, other = Kept(), Kept()
-    cuts = average_members([member(number) for number in range(3)], {"test": kept, "validation": other}, mean)  # type: ignore[dict-item]
-    assert cuts == {"test": Cut(tokens=0.3), "validation": Cut(tokens=0.3)}  # the most that a member did not read
+    cuts = average_members(
+        [member(number) for number in range(3)], {"test": kept, "validation": other}, mean
+    )  # type: ignore[dict-item]
+    assert cuts == {
+        "test": Cut(tokens=0.3),
+        "validation": Cut(tokens=0.3),
+    }  # the most that a member did not read
     np.testing.assert_allclose(other.values, -expected_mean(mean), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(kept.values, expected_mean(mean), rtol=1e-5, atol=1e-5)
     top = find_best(kept, 5, 7, 3)
     order = np.argsort(-expected_mean(mean), axis=1)[:, :3]
     assert top.labels.tolist() == order.tolist()
-    np.testing.assert_allclose(top.scores, 1 / (1 + np.exp(-np.take_along_axis(expected_mean(mean), order, 1))), rtol=1e-5)
+    np.testing.assert_allclose(
+        top.scores, 1 / (1 + np.exp(-np.take_along_axis(expected_mean(mean), order, 1))), rtol=1e-5
+    )
     assert top.assigned_share == (kept.values >= 0).mean()
 
 

@@ -32,8 +32,16 @@ class Listener(SilentReporter):
     note = warn
 
 
-def read(path: Path | str, *, data: DataSection | None = None, reporter: Listener | None = None, **options: Any) -> dict[str, str]:
-    reader = TextReader(data=data or DataSection(), reporter=reporter or SilentReporter(), **options)
+def read(
+    path: Path | str,
+    *,
+    data: DataSection | None = None,
+    reporter: Listener | None = None,
+    **options: Any,
+) -> dict[str, str]:
+    reader = TextReader(
+        data=data or DataSection(), reporter=reporter or SilentReporter(), **options
+    )
     return dict(zip(*reader.read(str(path)), strict=True))
 
 
@@ -62,10 +70,19 @@ def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_
         "--recursive reads those below, too)"
     )
     (tmp_path / "sub/B.TXT").write_text(NOTE)
-    assert set(read(tmp_path, recursive=True)) == {"a.txt", "B.TXT", "a.Txt", "d [1]", "c", "sub/B.TXT"}  # each with an id of its own
+    assert set(read(tmp_path, recursive=True)) == {
+        "a.txt",
+        "B.TXT",
+        "a.Txt",
+        "d [1]",
+        "c",
+        "sub/B.TXT",
+    }  # each with an id of its own
 
 
-def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
+def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_other(
+    tmp_path: Path,
+) -> None:
     page = "<html><style>p {}</style><script>x()</script><h1>Lung &amp; heart</h1><p>A <b>very</b>\n bad   cough</p></html>"
     (tmp_path / "a.html").write_text(page)
     document = docx.Document()
@@ -82,7 +99,14 @@ def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_oth
     (tmp_path / "f.txt").write_bytes(b"\x7fELF\x00")
     listener = Listener()
     texts = read(tmp_path, reporter=listener)
-    assert texts == {"a": "Lung & heart\nA very bad cough", "b": "Fever\nat night", "c": "", "d": "", "e": "", "f": ""}
+    assert texts == {
+        "a": "Lung & heart\nA very bad cough",
+        "b": "Fever\nat night",
+        "c": "",
+        "d": "",
+        "e": "",
+        "f": "",
+    }
     said = [one.partition(" is not read: ")[2] for one in listener.said[:4]]
     assert said[:2] == ["the PDF holds no text, perhaps pictures alone", "the PDF is encrypted"]
     assert said[2].startswith("the PDF cannot be read: ")
@@ -101,18 +125,32 @@ def test_standard_input_is_one_text(encoding: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("given", "texts", "said"),
     [
-        ('{"doc_id": "a", "text": "one"}\n{"doc_id": "b", "text": "two"}\n', {"a": "one", "b": "two"}, "as JSON lines"),
+        (
+            '{"doc_id": "a", "text": "one"}\n{"doc_id": "b", "text": "two"}\n',
+            {"a": "one", "b": "two"},
+            "as JSON lines",
+        ),
         ('[{"doc_id": "a", "text": "one"}]', {"a": "one"}, "a table of 1 texts"),
         ("doc_id\ttext\n007\tone\n", {"007": "one"}, "a table of 1 texts"),
-        ("One line.\n\nAnother, with a text.\n", {"text": "One line.\n\nAnother, with a text.\n"}, "one text of 2 lines"),
+        (
+            "One line.\n\nAnother, with a text.\n",
+            {"text": "One line.\n\nAnother, with a text.\n"},
+            "one text of 2 lines",
+        ),
     ],
 )
-def test_a_table_on_standard_input_is_many_texts(given: str, texts: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_on_standard_input_is_many_texts(
+    given: str, texts: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given.encode())))
     reporter = Listener()
     assert read("-", reporter=reporter) == texts
     assert said in reporter.said[0]
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"doc_id": "a", "words": "one"}\n{"doc_id"')))
+    monkeypatch.setattr(
+        sys,
+        "stdin",
+        SimpleNamespace(buffer=io.BytesIO(b'{"doc_id": "a", "words": "one"}\n{"doc_id"')),
+    )
     with pytest.raises(DataError) as caught:
         read("-")
     assert caught.value.where.startswith("standard input")  # and no name of a temporary file
@@ -121,7 +159,9 @@ def test_a_table_on_standard_input_is_many_texts(given: str, texts: Any, said: s
 def test_each_line_is_a_text_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\n\ntwo")
     assert read(tmp_path / "a.txt", lines=True) == {"1": "one", "3": "two"}
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"text": "one"}\r\n\ntwo')))
+    monkeypatch.setattr(
+        sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"text": "one"}\r\n\ntwo'))
+    )
     assert read("-", lines=True) == {"1": '{"text": "one"}', "3": "two"}
 
 
@@ -136,12 +176,16 @@ def test_each_line_is_a_text_if_asked_for(tmp_path: Path, monkeypatch: pytest.Mo
         (b'{"a": "\xff"}', {"2": ""}, "it is not JSON in UTF-8"),
     ],
 )
-def test_each_of_many_json_lines_has_a_text(line: bytes, text: Any, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_many_json_lines_has_a_text(
+    line: bytes, text: Any, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = io.BytesIO(b'{"a": "", "b": "one", "id": "0"}\n' + line)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
     reporter = Listener()
     assert read("-", reporter=reporter, text_column="a,b", id_column="id") == {"0": "one", **text}
-    assert reporter.said[1:2] == ([f"standard input, line 2 cannot be read: {said}"] if said else [])
+    assert reporter.said[1:2] == (
+        [f"standard input, line 2 cannot be read: {said}"] if said else []
+    )
 
 
 def test_blocks_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
@@ -169,12 +213,16 @@ def test_a_table_of_another_encoding_than_the_runs_corpus(tmp_path: Path) -> Non
         assert read(tmp_path / f"{encoding}.csv", data=data, reporter=listener) == {"7": NOTE}
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "gone.csv", data=data, reporter=listener)
-    assert [said.partition(":")[0] for said in listener.said] == [f"{tmp_path / 'cp1252.csv'} is not UTF-8"]
+    assert [said.partition(":")[0] for said in listener.said] == [
+        f"{tmp_path / 'cp1252.csv'} is not UTF-8"
+    ]
 
 
 def test_the_column_of_texts_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("nr,titel,inhalt\n1,Wind,Rotor\n")
-    assert read(tmp_path / "new.csv", text_column="titel,inhalt", id_column="nr") == {"1": "Wind\nRotor"}
+    assert read(tmp_path / "new.csv", text_column="titel,inhalt", id_column="nr") == {
+        "1": "Wind\nRotor"
+    }
     with pytest.raises(DataError, match="there is no column 'text'") as caught:
         read(tmp_path / "new.csv")
     assert "nr, titel, inhalt" in caught.value.expected
@@ -182,13 +230,17 @@ def test_the_column_of_texts_can_be_named(tmp_path: Path) -> None:
 
 def test_no_message_holds_a_document(tmp_path: Path) -> None:
     """Without a header the first document is taken for the names of columns."""
-    (tmp_path / "new.csv").write_text(f'"The patient {"and again " * 50}","e11.9"\n"another","r50"\n')
+    (tmp_path / "new.csv").write_text(
+        f'"The patient {"and again " * 50}","e11.9"\n"another","r50"\n'
+    )
     with pytest.raises(DataError, match="there is no column 'text'") as caught:
         read(tmp_path / "new.csv")
     assert len(f"{caught.value.expected}{caught.value.todo}") < 400
 
 
-def test_empty_texts_and_long_ones_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_texts_and_long_ones_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listener = Listener()
     monkeypatch.setattr(new_texts, "LONG_TEXT", 3)
     (tmp_path / "a.txt").write_text(" \n")
@@ -196,4 +248,6 @@ def test_empty_texts_and_long_ones_are_told(tmp_path: Path, monkeypatch: pytest.
     assert listener.said == ["1 of 1 texts are empty: nothing is suggested for them"]
     (tmp_path / "a.txt").write_text("cough")
     read(tmp_path, reporter=listener)
-    assert listener.said[1:] == ["1 of 1 texts have more than 3 characters; with --lines each line is a text"]
+    assert listener.said[1:] == [
+        "1 of 1 texts have more than 3 characters; with --lines each line is a text"
+    ]

@@ -49,8 +49,13 @@ def test_names_are_for_people_and_indices_for_us(path):
 def test_decisions_stand_beside_the_labels(path):
     none = csr_array((2, 3), dtype=np.int64)
     split = Split(name="test", doc_ids=["x", "y"], texts=["", ""], gold=none, unseen=none)
-    write_predictions(path, TOP, SCORES, split, LABELS, [["assign", "reject"], ["review", "reject"]])
-    assert pl.read_parquet(path)["decisions"].to_list() == [["assign", "reject"], ["review", "reject"]]
+    write_predictions(
+        path, TOP, SCORES, split, LABELS, [["assign", "reject"], ["review", "reject"]]
+    )
+    assert pl.read_parquet(path)["decisions"].to_list() == [
+        ["assign", "reject"],
+        ["review", "reject"],
+    ]
     assert read_indexed(path, "order of labels").columns == ["doc_id", INDICES, "scores"]
 
 
@@ -63,7 +68,9 @@ def test_indices_are_read_under_their_own_label_order_only(path):
 
 def test_what_is_not_ours_has_no_indices(path, tmp_path):
     named = tmp_path / "named.parquet"
-    pl.read_parquet(path).drop(INDICES).write_parquet(named, metadata={"label_hash": "order of labels"})
+    pl.read_parquet(path).drop(INDICES).write_parquet(
+        named, metadata={"label_hash": "order of labels"}
+    )
     (tmp_path / "x.csv").write_text("doc_id,labels,scores\n")
     for other in (named, tmp_path / "x.csv", tmp_path / "none.parquet"):
         assert read_indexed(other, "order of labels") is None
@@ -96,14 +103,22 @@ def test_an_interrupted_writer_leaves_nothing(kept: Path) -> None:
     with pytest.raises(KeyboardInterrupt), writing_scores(kept, IDS, 5, "hash"):
         raise KeyboardInterrupt
     assert open_scores(kept, IDS, "hash") is None
-    assert [path.name for path in kept.iterdir()] == ["scores.bin"]  # the earlier one, without its description
+    assert [path.name for path in kept.iterdir()] == [
+        "scores.bin"
+    ]  # the earlier one, without its description
 
 
 @pytest.mark.parametrize(
     ("ids", "label_hash", "said"),
-    [(["a", "c", "b"], "hash", "other documents"), (IDS, "other", "another label order"), (IDS[:2], "hash", "other documents")],
+    [
+        (["a", "c", "b"], "hash", "other documents"),
+        (IDS, "other", "another label order"),
+        (IDS[:2], "hash", "other documents"),
+    ],
 )
-def test_scores_of_another_corpus_are_refused(kept: Path, ids: list[str], label_hash: str, said: str) -> None:
+def test_scores_of_another_corpus_are_refused(
+    kept: Path, ids: list[str], label_hash: str, said: str
+) -> None:
     with pytest.raises(ArtefactError, match=said) as caught:
         open_scores(kept, ids, label_hash)
     assert str(kept / "scores.json") in caught.value.where
@@ -152,7 +167,9 @@ def test_room_is_asked_for_before_the_work(tmp_path: Path, monkeypatch: pytest.M
 def test_a_writer_reads_back_what_it_wrote(tmp_path: Path) -> None:
     with writing_scores(tmp_path, IDS, 5, "hash") as writer:
         writer.write(np.array([2, 0]), VALUES[[2, 0]])
-        assert np.array_equal(writer.read(np.array([0, 1, 2])), np.stack([VALUES[0], np.zeros(5), VALUES[2]]))
+        assert np.array_equal(
+            writer.read(np.array([0, 1, 2])), np.stack([VALUES[0], np.zeros(5), VALUES[2]])
+        )
 
 
 def test_removed_scores_take_an_empty_folder_with_them(kept: Path, tmp_path: Path) -> None:

@@ -33,9 +33,15 @@ ODD = [
     "",
 ]
 GERMAN = [
-    f"Die {one} der {two} ist in der Bibliothek zu finden und nicht im Netz" for one in ("Häuser", "Bücher", "Karten") for two in "ABCDEF"
+    f"Die {one} der {two} ist in der Bibliothek zu finden und nicht im Netz"
+    for one in ("Häuser", "Bücher", "Karten")
+    for two in "ABCDEF"
 ]
-ENGLISH = [f"The {one} of the {two} is in the library and not on the web" for one in ("houses", "books", "maps") for two in "ABCDEF"]
+ENGLISH = [
+    f"The {one} of the {two} is in the library and not on the web"
+    for one in ("houses", "books", "maps")
+    for two in "ABCDEF"
+]
 QUESTIONS = [
     "Das Buch und die Karte",
     "the house of the library and the web that is not",
@@ -45,27 +51,43 @@ QUESTIONS = [
 ]
 SCORERS: dict[str, Any] = {
     "all": ["words", "titles", "neighbours", "linear"],
-    "very many labels": [{"name": "words", "exact": 1}, {"name": "neighbours", "exact": 1, "neighbours": 3}],
-    "other options": [{"name": "titles", "passage": 0, "lead": 0}, {"name": "neighbours", "lead": 0, "pieces": False, "power": 1}],
+    "very many labels": [
+        {"name": "words", "exact": 1},
+        {"name": "neighbours", "exact": 1, "neighbours": 3},
+    ],
+    "other options": [
+        {"name": "titles", "passage": 0, "lead": 0},
+        {"name": "neighbours", "lead": 0, "pieces": False, "power": 1},
+    ],
 }
 
 
 @pytest.fixture(scope="module", params=SCORERS)
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exported model of texts in two languages, one of which is reduced."""
-    place, labels = tmp_path_factory.mktemp("read"), [[one] for one in ("HOUSE", "BOOK", "MAP") for _ in range(6)] * 2
+    place, labels = (
+        tmp_path_factory.mktemp("read"),
+        [[one] for one in ("HOUSE", "BOOK", "MAP") for _ in range(6)] * 2,
+    )
     titles = {"HOUSE": "Haus", "BOOK": "Buch", "MAP": "Karte"}
-    fit(GERMAN + ENGLISH, labels, titles, scorers=SCORERS[request.param], validation=0.2).save(place / "run")
+    fit(GERMAN + ENGLISH, labels, titles, scorers=SCORERS[request.param], validation=0.2).save(
+        place / "run"
+    )
     run_at(place / "run", "export", f"export.folder={place / 'exported'}")
     return place / "exported"
 
 
 def test_labels_and_scores_are_those_of_plant(exported: Path) -> None:
     theirs, ours = load(exported), Model(exported)
-    assert json.loads((exported / "corpus" / "splits.json").read_text())["analyser"]["methods"] == {"de": "lemmas", "en": "none"}
+    assert json.loads((exported / "corpus" / "splits.json").read_text())["analyser"]["methods"] == {
+        "de": "lemmas",
+        "en": "none",
+    }
     for text in [*QUESTIONS, *GERMAN[:4]]:
         wanted, found = theirs.suggest([text])[0], ours.suggest(text)
-        assert [(one.label, one.title, one.band) for one in wanted] == [(one["label"], one["title"], one["band"]) for one in found]
+        assert [(one.label, one.title, one.band) for one in wanted] == [
+            (one["label"], one["title"], one["band"]) for one in found
+        ]
         for one, other in zip(wanted, found, strict=True):
             assert other["score"] == pytest.approx(one.score, abs=1e-6)
             assert other["threshold"] == pytest.approx(one.threshold)
@@ -73,10 +95,13 @@ def test_labels_and_scores_are_those_of_plant(exported: Path) -> None:
 
 
 def test_the_file_runs_without_plant(exported: Path) -> None:
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from read_model import Model; Model(sys.argv[1]).suggest('Buch'); print(*sys.modules)"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from read_model import Model; Model(sys.argv[1]).suggest('Buch'); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(exported)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    done = subprocess.run([sys.executable, "-I", "-c", code, str(exported)], capture_output=True, text=True, check=True)
     assert not {"plant_cli", "torch", "polars", "pydantic", "safetensors", "regex"} & {
         name.partition(".")[0] for name in done.stdout.split()
     }
@@ -92,7 +117,13 @@ def test_languages_are_those_of_plant(tmp_path: Path) -> None:
     path = tmp_path / "languages.json"
     path.write_text(json.dumps(describe_languages()), "utf-8")
     analyser = read_model._Analyser({"methods": {"en": "none", "de": "lemmas"}}, path)
-    texts = [*(written for _, written in FUNCTION_WORDS.values()), *ODD, "ελληνικά και λατινικά", "漢字", "한국어 책"]
+    texts = [
+        *(written for _, written in FUNCTION_WORDS.values()),
+        *ODD,
+        "ελληνικά και λατινικά",
+        "漢字",
+        "한국어 책",
+    ]
     assert [analyser._find_language(text) for text in texts] == list(map(find_language, texts))
 
 
@@ -114,11 +145,23 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "file", ["export.json", "finetune/scorers.json", "finetune/scorers/_words.safetensors", "labels.json", "corpus/splits.json"]
+    "file",
+    [
+        "export.json",
+        "finetune/scorers.json",
+        "finetune/scorers/_words.safetensors",
+        "labels.json",
+        "corpus/splits.json",
+    ],
 )
 @pytest.mark.parametrize("content", [b"{}", b"\xff" * 64])
 def test_a_damaged_file_ends_in_one_line(
-    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: str, content: bytes
+    exported: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    content: bytes,
 ) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(exported, folder)
@@ -131,8 +174,15 @@ def test_a_damaged_file_ends_in_one_line(
 
 
 def test_arrays_of_every_type_are_read(tmp_path: Path) -> None:
-    arrays = {kind: np.arange(6).reshape(2, 3).astype(kind) for kind in ("f4", "f8", "i4", "i8", "u1", "u8", "?")}
-    arrays |= {f"{kind} {step}": np.cumsum([0, 1, 1, 300, 7, -9])[::step].astype(kind) for kind in ("i4", "i8") for step in (1, -1)}
+    arrays = {
+        kind: np.arange(6).reshape(2, 3).astype(kind)
+        for kind in ("f4", "f8", "i4", "i8", "u1", "u8", "?")
+    }
+    arrays |= {
+        f"{kind} {step}": np.cumsum([0, 1, 1, 300, 7, -9])[::step].astype(kind)
+        for kind in ("i4", "i8")
+        for step in (1, -1)
+    }
     arrays["deflated"] = np.arange(100_000) * 3
     packed, layouts = pack_arrays(arrays)
     write_tensors(tmp_path / "a.safetensors", packed, {"arrays": layouts}, framework="np")

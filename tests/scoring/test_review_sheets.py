@@ -37,22 +37,37 @@ ROWS = [
 
 
 def guarded(row: tuple[Any, ...]) -> list[Any]:
-    return [f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "@", "-") else cell for cell in row]
+    return [
+        f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "@", "-") else cell
+        for cell in row
+    ]
 
 
 def test_a_workbook_is_ready_for_decisions(tmp_path: Path) -> None:
     write_sheet(tmp_path / "r.xlsx", DOCUMENTS)
     sheet = openpyxl.load_workbook(tmp_path / "r.xlsx").active
-    assert [[cell or "" for cell in row] for row in sheet.iter_rows(values_only=True)] == [list(REVIEW_COLUMNS), *map(guarded, ROWS)]
+    assert [[cell or "" for cell in row] for row in sheet.iter_rows(values_only=True)] == [
+        list(REVIEW_COLUMNS),
+        *map(guarded, ROWS),
+    ]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:I3")
     [choices] = sheet.data_validations.dataValidation
     assert (str(choices.sqref), choices.formula1) == ("H2:H3", '"accept,reject"')
     assert sheet["F2"].number_format == "0.00"
-    assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {"s", "inlineStr", "n"}  # no formula
+    assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {
+        "s",
+        "inlineStr",
+        "n",
+    }  # no formula
 
 
-def test_more_rows_than_a_workbook_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for most, refused in ((2, nullcontext()), (1, pytest.raises(DataError, match="more rows than a sheet has"))):
+def test_more_rows_than_a_workbook_has_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most, refused in (
+        (2, nullcontext()),
+        (1, pytest.raises(DataError, match="more rows than a sheet has")),
+    ):
         monkeypatch.setattr(office_files, "MOST_ROWS", most)
         with refused:
             write_sheet(tmp_path / f"{most}.xlsx", DOCUMENTS)
@@ -60,7 +75,9 @@ def test_more_rows_than_a_workbook_has_are_refused(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(("name", "separator"), [("r.csv", ","), ("r.tsv", "\t")])
-def test_a_text_sheet_begins_with_a_mark_of_utf8_and_has_no_formula(tmp_path: Path, name: str, separator: str) -> None:
+def test_a_text_sheet_begins_with_a_mark_of_utf8_and_has_no_formula(
+    tmp_path: Path, name: str, separator: str
+) -> None:
     write_sheet(tmp_path / name, DOCUMENTS)
     content = (tmp_path / name).read_bytes()
     assert content.startswith(b"\xef\xbb\xbfdoc_id" + separator.encode())
@@ -76,7 +93,9 @@ def test_json_lines_hold_every_text_as_it_is(tmp_path: Path) -> None:
 def decide(path: Path, form: str) -> Path:
     """The sheet with a decision, as a program saves it."""
     write_sheet(path / "r.csv", DOCUMENTS)
-    frame = pl.read_csv(path / "r.csv", infer_schema=False).with_columns(decision=pl.Series([" Accept", "no"]))
+    frame = pl.read_csv(path / "r.csv", infer_schema=False).with_columns(
+        decision=pl.Series([" Accept", "no"])
+    )
     if form == "xlsx":
         book = openpyxl.Workbook()
         for row in ((*frame.columns, None, None), *frame.rows(), (None,) * 9):
@@ -84,7 +103,9 @@ def decide(path: Path, form: str) -> Path:
         book.save(path / "x.xlsx")
         return path / "x.xlsx"
     text = frame.write_csv(separator=";" if "semicolon" in form else "\t" if "tab" in form else ",")
-    (path / "x.csv").write_bytes(text.encode("cp1252" if "ansi" in form else "utf-16" if "utf16" in form else "utf-8"))
+    (path / "x.csv").write_bytes(
+        text.encode("cp1252" if "ansi" in form else "utf-16" if "utf16" in form else "utf-8")
+    )
     return path / "x.csv"
 
 
@@ -112,12 +133,22 @@ def test_feedback_of_the_server_is_read(tmp_path: Path) -> None:
         "who": "Ann",
         "time": "2026-01-02",
     }
-    pl.DataFrame([said, {**said, "decision": "maybe", "who": ""}]).write_ndjson(tmp_path / "f.jsonl")
+    pl.DataFrame([said, {**said, "decision": "maybe", "who": ""}]).write_ndjson(
+        tmp_path / "f.jsonl"
+    )
     listener = SilentReporter()
     first, second = read_sheet(tmp_path / "f.jsonl", listener)
-    assert (first.who, first.time, first.text, first.whole, first.decision) == ("Ann", "2026-01-02", "'quoted", True, "accept")
+    assert (first.who, first.time, first.text, first.whole, first.decision) == (
+        "Ann",
+        "2026-01-02",
+        "'quoted",
+        True,
+        "accept",
+    )
     assert (second.who, second.decision) == ("f", "")
-    assert listener.warnings[0].endswith("1 decisions are neither accept nor reject and count as undecided, first row 2: 'maybe'")
+    assert listener.warnings[0].endswith(
+        "1 decisions are neither accept nor reject and count as undecided, first row 2: 'maybe'"
+    )
 
 
 def test_what_is_no_sheet_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,13 @@ from scoring.conftest import Drawn, draw
 
 from plant_cli.scoring import ridge
 from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.ridge import Similarity, leave_out_neighbours, merge_twins, regress_on_own_terms, score_neighbours
+from plant_cli.scoring.ridge import (
+    Similarity,
+    leave_out_neighbours,
+    merge_twins,
+    regress_on_own_terms,
+    score_neighbours,
+)
 
 
 @pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
@@ -22,7 +28,9 @@ def test_whatever_is_multiplied_densely_the_products_are_the_same(
     monkeypatch.setattr("plant_cli.scoring.ridge.DENSE_FROM", frequent)
     monkeypatch.setattr("plant_cli.scoring.ridge.DENSE", most)
     train, others = unit_rows(drawn.counts), unit_rows(draw(1, documents=documents).counts)
-    np.testing.assert_allclose(Similarity(train).multiply(others), others.toarray() @ train.toarray().T, atol=1e-6)
+    np.testing.assert_allclose(
+        Similarity(train).multiply(others), others.toarray() @ train.toarray().T, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("documents", [2, 9])
@@ -32,19 +40,30 @@ def test_no_documents_and_no_terms_have_empty_products(documents: int) -> None:
     assert not Similarity(csr_array((3, 0), dtype=np.float32)).multiply(none[:, :0]).any()
 
 
-def plain(similarity: list[float], gold: np.ndarray[tuple[int, int], np.dtype[np.float32]], neighbours: int, power: float) -> list[float]:
+def plain(
+    similarity: list[float],
+    gold: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    neighbours: int,
+    power: float,
+) -> list[float]:
     """Shares of labels among the nearest, one document at a time."""
     near = sorted(range(len(similarity)), key=lambda d: (-similarity[d], d))[:neighbours]
     weights = {d: max(similarity[d], 0.0) ** power for d in near}
     total = sum(weights.values()) or 1.0
-    return [sum(weights[d] for d in near if gold[d, label]) / total for label in range(gold.shape[1])]
+    return [
+        sum(weights[d] for d in near if gold[d, label]) / total for label in range(gold.shape[1])
+    ]
 
 
 @pytest.mark.parametrize(("neighbours", "power"), [(1, 1.0), (4, 2.0), (99, 0.5)])
 def test_shares_are_those_of_a_plain_loop(drawn: Drawn, neighbours: int, power: float) -> None:
     similarity = np.random.default_rng(0).normal(size=(6, 30))
     found = score_neighbours(similarity, drawn.gold, neighbours, power).toarray()
-    np.testing.assert_allclose(found, [plain(row.tolist(), drawn.gold.toarray(), neighbours, power) for row in similarity], atol=1e-6)
+    np.testing.assert_allclose(
+        found,
+        [plain(row.tolist(), drawn.gold.toarray(), neighbours, power) for row in similarity],
+        atol=1e-6,
+    )
 
 
 def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
@@ -55,8 +74,12 @@ def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
     found = leave_out_neighbours(similarity, rows, drawn.gold, 5, 2.0).toarray()
     for row, scores in zip(rows, found, strict=True):
         others = np.delete(np.arange(30), row)
-        np.testing.assert_allclose(scores, plain(kernel[row, others].tolist(), gold[others], 5, 2.0), atol=1e-6)
-    np.testing.assert_array_equal(similarity, kernel[rows])  # the given similarities stay as they are
+        np.testing.assert_allclose(
+            scores, plain(kernel[row, others].tolist(), gold[others], 5, 2.0), atol=1e-6
+        )
+    np.testing.assert_array_equal(
+        similarity, kernel[rows]
+    )  # the given similarities stay as they are
 
 
 def test_a_document_like_no_other_has_no_labels(drawn: Drawn) -> None:
@@ -104,9 +127,22 @@ def choose_own(exact: Floats, right: Floats, most: int) -> npt.NDArray[np.int64]
 @pytest.mark.parametrize("systems", [1, 1 << 26])
 @pytest.mark.parametrize("most", [3, 99])
 def test_each_label_is_solved_on_the_terms_that_weigh_most_in_its_own_documents(
-    drawn: Drawn, most: int, systems: int, speed: float, dense: int, few: int, visit: int, monkeypatch: pytest.MonkeyPatch
+    drawn: Drawn,
+    most: int,
+    systems: int,
+    speed: float,
+    dense: int,
+    few: int,
+    visit: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    changed = {"SYSTEM_ENTRIES": systems, "DENSE_SPEED": speed, "DENSE_PRODUCTS": dense, "FEW_TERMS": few, "TERMS_PER_VISIT": visit}
+    changed = {
+        "SYSTEM_ENTRIES": systems,
+        "DENSE_SPEED": speed,
+        "DENSE_PRODUCTS": dense,
+        "FEW_TERMS": few,
+        "TERMS_PER_VISIT": visit,
+    }
     for name, value in changed.items():
         monkeypatch.setattr(ridge, name, value)
     train, exact, gold = vectors(drawn)
@@ -115,11 +151,15 @@ def test_each_label_is_solved_on_the_terms_that_weigh_most_in_its_own_documents(
     for label, right in enumerate(gold.T):
         chosen = choose_own(exact, right, terms[label])
         assert np.flatnonzero(found[label]).tolist() == chosen.tolist()
-        np.testing.assert_allclose(found[label, chosen], solve(exact, right, chosen, 0.5), atol=1e-4)
+        np.testing.assert_allclose(
+            found[label, chosen], solve(exact, right, chosen, 0.5), atol=1e-4
+        )
     assert sum(done) == pytest.approx(gold.shape[1])
 
 
-@pytest.mark.parametrize(("others", "step"), [(30, 1), (10, 3)], ids=["all others", "some of the others"])
+@pytest.mark.parametrize(
+    ("others", "step"), [(30, 1), (10, 3)], ids=["all others", "some of the others"]
+)
 def test_frequent_labels_get_as_many_terms_again_those_by_which_they_gain_most(
     drawn: Drawn, others: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,14 +173,25 @@ def test_frequent_labels_get_as_many_terms_again_those_by_which_they_gain_most(
         if right.sum() >= 6:
             scores = exact[:, chosen] @ solve(exact, right, chosen, 0.5)
             looked_at = (np.arange(30) % step == 0) & (right == 0) & (scores >= ridge.SCORES_HIGH)
-            gain = np.abs(exact.T @ np.where(right > 0, 1 - scores, np.where(looked_at, -step * scores, 0)))
+            gain = np.abs(
+                exact.T @ np.where(right > 0, 1 - scores, np.where(looked_at, -step * scores, 0))
+            )
             gain[chosen] = 0
             chosen = np.sort(np.concatenate([chosen, np.argsort(-gain, kind="stable")[:4]]))
         assert np.flatnonzero(found[label]).tolist() == chosen.tolist()
-        np.testing.assert_allclose(found[label, chosen], solve(exact, right, chosen, 0.5), atol=1e-4)
+        np.testing.assert_allclose(
+            found[label, chosen], solve(exact, right, chosen, 0.5), atol=1e-4
+        )
 
 
 def test_labels_of_no_document_have_no_terms() -> None:
     train = csr_array(np.eye(3, dtype=np.float32))
-    assert regress_on_own_terms(train, csr_array(np.zeros((3, 2))), 1.0, np.ones(2, dtype=np.int64)).nnz == 0
-    assert regress_on_own_terms(train, csr_array(np.zeros((3, 0))), 1.0, np.ones(0, dtype=np.int64)).shape == (0, 3)
+    assert (
+        regress_on_own_terms(
+            train, csr_array(np.zeros((3, 2))), 1.0, np.ones(2, dtype=np.int64)
+        ).nnz
+        == 0
+    )
+    assert regress_on_own_terms(
+        train, csr_array(np.zeros((3, 0))), 1.0, np.ones(0, dtype=np.int64)
+    ).shape == (0, 3)

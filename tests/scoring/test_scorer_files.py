@@ -46,13 +46,23 @@ WORDS: Any = SimpleNamespace(hash="words")
 def combine(tensors: dict[str, dict[str, Any]], **changes: Any) -> Combination:
     """Scorers of these tensors, by their names; every other one has two views."""
     named: list[Any] = [
-        NamedScorer(chosen=Choice(name=name, options={"terms": 3}), scorer=Learned(own), views=1 + number % 2)  # type: ignore[arg-type]
+        NamedScorer(
+            chosen=Choice(name=name, options={"terms": 3}),
+            scorer=Learned(own),
+            views=1 + number % 2,
+        )  # type: ignore[arg-type]
         for number, (name, own) in enumerate(tensors.items())
     ]
     counts = np.array([2, 1])
     alone = {one.name: linear(one.views) for one in named}
-    scorers = FusedScorers(scorers=named, fusion=linear(3), alone=alone, train_counts=counts) if named else None
-    return Combination(scorers=scorers, calibration=Calibration(linear=linear(4), **changes), train_counts=counts)
+    scorers = (
+        FusedScorers(scorers=named, fusion=linear(3), alone=alone, train_counts=counts)
+        if named
+        else None
+    )
+    return Combination(
+        scorers=scorers, calibration=Calibration(linear=linear(4), **changes), train_counts=counts
+    )
 
 
 def write(folder: Path, combination: Combination) -> None:
@@ -60,7 +70,9 @@ def write(folder: Path, combination: Combination) -> None:
 
 
 def read(folder: Path, labels: LabelTable = LABELS, analyser: Any = WORDS) -> Combination | None:
-    component: Any = lambda kind, chosen: (SimpleNamespace(load=lambda options, tensors: Learned(tensors)), chosen.options)  # noqa: E731
+    def component(kind: Any, chosen: Any) -> Any:
+        return SimpleNamespace(load=lambda options, tensors: Learned(tensors)), chosen.options
+
     return read_scorers(folder, labels, analyser, component)
 
 
@@ -85,7 +97,14 @@ def test_a_model_of_a_part_of_train_keeps_its_counts(tmp_path: Path) -> None:
 
 def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) -> None:
     words = tuple(f"word{number}" for number in range(9000))  # large enough to be stored once
-    known = KnownWords(words=words, frequencies=np.arange(9000), named=("bronchitis",), documents=9000, enough=7.5, share=0.25)
+    known = KnownWords(
+        words=words,
+        frequencies=np.arange(9000),
+        named=("bronchitis",),
+        documents=9000,
+        enough=7.5,
+        share=0.25,
+    )
     written = combine({"words": {"words": pack_strings(words)}})
     assert written.scorers is not None
     write(tmp_path, replace(written, scorers=replace(written.scorers, known=known)))
@@ -99,7 +118,13 @@ def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) 
     assert found.scorers is not None
     again = found.scorers.known
     assert again is not None
-    assert (again.words, again.named, again.documents, again.enough, again.share) == (words, ("bronchitis",), 9000, 7.5, 0.25)
+    assert (again.words, again.named, again.documents, again.enough, again.share) == (
+        words,
+        ("bronchitis",),
+        9000,
+        7.5,
+        0.25,
+    )
     assert again.frequencies.tolist() == list(range(9000))
     (tmp_path / "scorers" / "_words.safetensors").unlink()
     with pytest.raises(ArtefactError, match="words"):
@@ -115,12 +140,19 @@ def test_files_from_before_there_were_known_words_believe_every_document(tmp_pat
     assert found.scorers.known is None
 
 
-STORED = combine({"words": {"idf": np.array([1.5, 0.1])}, "titles": {"vectors": np.arange(6).reshape(2, 3)}})
+STORED = combine(
+    {"words": {"idf": np.array([1.5, 0.1])}, "titles": {"vectors": np.arange(6).reshape(2, 3)}}
+)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     maps = (IsotonicMap(least=1, logits=np.array([-1.0, 2.0]), values=np.array([0.0, 0.5])),)
-    write(tmp_path, combine({one.name: dict(one.scorer.tensors()) for one in STORED.scorers.scorers}, maps=maps))  # type: ignore[union-attr]
+    write(
+        tmp_path,
+        combine(
+            {one.name: dict(one.scorer.tensors()) for one in STORED.scorers.scorers}, maps=maps
+        ),
+    )  # type: ignore[union-attr]
     assert json.loads((tmp_path / SCORERS_FILE).read_text())["figures"] == {"ECE": 0.1}
     found = read(tmp_path)
     assert found is not None
@@ -129,11 +161,16 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     for one, other in zip(found.scorers.scorers, STORED.scorers.scorers, strict=True):
         assert (one.chosen, one.views) == (other.chosen, other.views)
         assert one.scorer.tensors().keys() == other.scorer.tensors().keys()
-        assert all(np.array_equal(tensor, other.scorer.tensors()[name]) for name, tensor in one.scorer.tensors().items())
+        assert all(
+            np.array_equal(tensor, other.scorer.tensors()[name])
+            for name, tensor in one.scorer.tensors().items()
+        )
         assert np.array_equal(found.scorers.alone[one.name].weights, linear(one.views).weights)
     assert np.array_equal(found.scorers.fusion.weights, linear(3).weights)
     assert np.array_equal(found.calibration.linear.bias, linear(4).bias)
-    assert [(one.least, one.logits.tolist(), one.values.tolist()) for one in found.calibration.maps] == [(1, [-1, 2], [0, 0.5])]
+    assert [
+        (one.least, one.logits.tolist(), one.values.tolist()) for one in found.calibration.maps
+    ] == [(1, [-1, 2], [0, 0.5])]
     assert found.train_counts.tolist() == [2, 1]
 
 
@@ -160,7 +197,12 @@ def test_large_tensors_that_several_scorers_have_are_stored_once(tmp_path: Path)
 
 def test_equal_bytes_of_another_shape_or_type_are_not_shared(tmp_path: Path) -> None:
     flat = np.zeros(100_000, dtype=np.float32)
-    write(tmp_path, combine({"x": {"a": flat}, "y": {"a": flat.reshape(2, -1)}, "z": {"a": flat.view(np.int32)}}))
+    write(
+        tmp_path,
+        combine(
+            {"x": {"a": flat}, "y": {"a": flat.reshape(2, -1)}, "z": {"a": flat.view(np.int32)}}
+        ),
+    )
     found = read_tensors(tmp_path)
     assert [one["a"].shape for one in found] == [(100_000,), (2, 50_000), (100_000,)]
     assert [one["a"].dtype for one in found] == [np.float32, np.float32, np.int32]
@@ -180,8 +222,15 @@ def test_a_folder_without_the_file_has_nothing(tmp_path: Path) -> None:
 
 def test_arrays_as_they_were_stored_before_are_refused(tmp_path: Path) -> None:
     write(tmp_path, STORED)
-    write_tensors(tmp_path / "scorers" / "words.safetensors", {"idf": np.array([1.5])}, stamp(labels=LABELS.hash), framework="np")
-    with pytest.raises(ArtefactError, match="the scorer 'words' is stored as an earlier version of plant stored it") as refused:
+    write_tensors(
+        tmp_path / "scorers" / "words.safetensors",
+        {"idf": np.array([1.5])},
+        stamp(labels=LABELS.hash),
+        framework="np",
+    )
+    with pytest.raises(
+        ArtefactError, match="the scorer 'words' is stored as an earlier version of plant stored it"
+    ) as refused:
         read(tmp_path)
     assert "plant finetune --force" in refused.value.todo
 
@@ -212,18 +261,31 @@ def test_a_missing_scorer_is_named(tmp_path: Path) -> None:
 def test_scorers_of_a_version_with_other_options_are_refused(tmp_path: Path) -> None:
     write(tmp_path, combine({"linear": {"idf": np.array([1.0])}}))
     content = json.loads((tmp_path / "scorers.json").read_text())
-    content["scorers"][0]["options"] = {"terms": 30, "largest": 16000, "own_strength": 1.0}  # as they were with the inverse of the kernel
+    content["scorers"][0]["options"] = {
+        "terms": 30,
+        "largest": 16000,
+        "own_strength": 1.0,
+    }  # as they were with the inverse of the kernel
     (tmp_path / "scorers.json").write_text(json.dumps(content))
-    with pytest.raises(ArtefactError, match="the scorer 'linear' does not take largest = 16000") as refused:
+    with pytest.raises(
+        ArtefactError, match="the scorer 'linear' does not take largest = 16000"
+    ) as refused:
         read_scorers(tmp_path, LABELS, WORDS, installed().resolve)
     assert refused.value.where.startswith(str(tmp_path / "scorers.json"))
     assert "plant finetune --force" in refused.value.todo
 
 
-@pytest.mark.parametrize("change", [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}])
-def test_damaged_weights_and_paths_that_leave_the_folder_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}],
+)
+def test_damaged_weights_and_paths_that_leave_the_folder_are_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     write(tmp_path, STORED)
     content = {**json.loads((tmp_path / SCORERS_FILE).read_text()), **change}
-    (tmp_path / SCORERS_FILE).write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    (tmp_path / SCORERS_FILE).write_text(
+        json.dumps({name: value for name, value in content.items() if value is not ...})
+    )
     with pytest.raises(ArtefactError, match="file of scorers is damaged"):
         read(tmp_path)

@@ -30,7 +30,9 @@ from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 6), st.randoms())
-def test_the_best_are_those_of_a_stable_sort_in_whatever_order_they_come(values: list[int], k: int, random) -> None:
+def test_the_best_are_those_of_a_stable_sort_in_whatever_order_they_come(
+    values: list[int], k: int, random
+) -> None:
     plain = sorted(range(len(values)), key=lambda label: (-values[label], label))[:k]
     order = list(range(len(values)))
     random.shuffle(order)
@@ -43,25 +45,38 @@ def test_lists_of_an_array_and_of_a_sparse_matrix_are_the_same_where_scores_are_
     dense, sparse = keep_best(values, 4), keep_best(csr_array(values), 4)
     np.testing.assert_array_equal(dense.matrix.toarray(), sparse.matrix.toarray())
     np.testing.assert_array_equal(dense.floors, sparse.floors)
-    np.testing.assert_array_equal(dense.top(3)[0], np.argsort(-values, axis=1, kind="stable")[:, :3])  # the fourth is no better than others
+    np.testing.assert_array_equal(
+        dense.top(3)[0], np.argsort(-values, axis=1, kind="stable")[:, :3]
+    )  # the fourth is no better than others
 
 
 def test_a_sparse_matrix_lists_what_it_stores() -> None:
-    scores = keep_best(csr_array(np.array([[0.5, 0, 0, 0.25], [0, 0, 0, 0], [0, -1, 2, 0]], dtype=np.float32)), 3)
+    scores = keep_best(
+        csr_array(np.array([[0.5, 0, 0, 0.25], [0, 0, 0, 0], [0, -1, 2, 0]], dtype=np.float32)), 3
+    )
     assert [scores.matrix[[row]].indices.tolist() for row in range(3)] == [[0, 3], [], [1, 2]]
     np.testing.assert_array_equal(scores.floors, [[0], [0], [-1]])
 
 
 def test_products_of_zero_and_below_are_not_listed() -> None:
-    vectors = [csr_array(np.array(rows, dtype=np.float32)) for rows in ([[1.0, 1], [0, 1]], [[1.0, -1], [2, 0], [0, -3]])]
-    np.testing.assert_array_equal(multiply_best(vectors[0], csr_array(vectors[1].T)).matrix.toarray(), [[0, 2, 0], [0, 0, 0]])
+    vectors = [
+        csr_array(np.array(rows, dtype=np.float32))
+        for rows in ([[1.0, 1], [0, 1]], [[1.0, -1], [2, 0], [0, -3]])
+    ]
+    np.testing.assert_array_equal(
+        multiply_best(vectors[0], csr_array(vectors[1].T)).matrix.toarray(), [[0, 2, 0], [0, 0, 0]]
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
-def test_products_of_very_many_labels_are_those_that_are_written_out(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_of_very_many_labels_are_those_that_are_written_out(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = np.random.default_rng(0)
     documents = csr_array(chance.integers(0, 2, (40, 6)).astype(np.float32))
-    by_term = csr_array((chance.integers(-2, 3, (6, 9)) * (chance.random((6, 9)) < 0.3)).astype(np.float32))  # many products are 0
+    by_term = csr_array(
+        (chance.integers(-2, 3, (6, 9)) * (chance.random((6, 9)) < 0.3)).astype(np.float32)
+    )  # many products are 0
     whole = multiply_signed(documents, by_term, k)
     monkeypatch.setattr("plant_cli.scoring.sparse_scores.LABELS_WRITTEN_OUT", 0)
     found = multiply_signed(documents, by_term, k)
@@ -102,18 +117,29 @@ def test_the_share_of_pairs_in_the_right_order_equals_a_plain_loop() -> None:
 
 
 def test_pairs_are_found_where_they_are_stored(drawn: Drawn) -> None:
-    rows, labels = np.divmod(np.arange(drawn.gold.shape[0] * drawn.gold.shape[1]), drawn.gold.shape[1])
+    rows, labels = np.divmod(
+        np.arange(drawn.gold.shape[0] * drawn.gold.shape[1]), drawn.gold.shape[1]
+    )
     found = find_pairs(drawn.gold, rows, labels)
     np.testing.assert_array_equal(found >= 0, drawn.gold.toarray().ravel() > 0)
     np.testing.assert_array_equal(found[found >= 0], np.arange(drawn.gold.nnz))
 
 
-def test_products_are_the_same_in_blocks_of_any_size(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_are_the_same_in_blocks_of_any_size(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = csr_array(draw(1, documents=7).counts.T)
     whole = multiply_best(drawn.counts, other, 3)
-    np.testing.assert_array_equal(whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other), 3).matrix.toarray())
-    monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width, most: cut_rows(rows, width, 10))
-    np.testing.assert_array_equal(multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray())
+    np.testing.assert_array_equal(
+        whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other), 3).matrix.toarray()
+    )
+    monkeypatch.setattr(
+        "plant_cli.scoring.sparse_scores.cut_rows",
+        lambda rows, width, most: cut_rows(rows, width, 10),
+    )
+    np.testing.assert_array_equal(
+        multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray()
+    )
 
 
 def test_under_a_memory_limit_blocks_are_smaller_and_scores_the_same(drawn: Drawn) -> None:
@@ -126,7 +152,9 @@ def test_under_a_memory_limit_blocks_are_smaller_and_scores_the_same(drawn: Draw
     whole = score_blocks(30, drawn.counts.shape[1], score, 3).matrix.toarray()
     limit_memory(2 * BYTES_OF_A_PAIR * default_threads() * 4 * drawn.counts.shape[1])
     try:
-        np.testing.assert_array_equal(score_blocks(30, drawn.counts.shape[1], score, 3).matrix.toarray(), whole)
+        np.testing.assert_array_equal(
+            score_blocks(30, drawn.counts.shape[1], score, 3).matrix.toarray(), whole
+        )
     finally:
         limit_memory(None)
     assert sizes == [30, *[4] * 7, 2]
@@ -151,14 +179,19 @@ def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> No
         some = cut_folds(100, wanted)
         assert sorted(np.concatenate(some).tolist()) == list(range(wanted))
         assert max(map(len, some)) <= 20
-    assert all(np.diff(fold).max() > 1 for fold in folds)  # no slices: neighbours in a file are often alike
+    assert all(
+        np.diff(fold).max() > 1 for fold in folds
+    )  # no slices: neighbours in a file are often alike
 
 
 def draw_grouped(seed: int, density: float, documents: int = 70, labels: int = 300) -> SparseScores:
     """Few labels of a document are listed, the others have one of twelve floors; there are few different scores, so many are equal."""
     chance = np.random.default_rng(seed)
     listed = chance.random((documents, labels)) < density
-    values = csr_array((chance.integers(-4, 5, listed.sum()).astype(np.float32), np.nonzero(listed)), shape=(documents, labels))
+    values = csr_array(
+        (chance.integers(-4, 5, listed.sum()).astype(np.float32), np.nonzero(listed)),
+        shape=(documents, labels),
+    )
     values.sort_indices()
     floors = chance.integers(-6, 3, (documents, 12)).astype(np.float32)
     return SparseScores(matrix=values, floors=floors, groups=chance.integers(0, 12, labels))
@@ -181,9 +214,20 @@ def test_the_best_labels_are_those_of_a_stable_sort_of_all_scores(density: float
 def test_no_array_of_all_labels_is_made() -> None:
     """An array of all pairs would have 24 GB, and parts of it take minutes."""
     labels, documents = 2_000_000, 3_000
-    cells = (np.zeros(documents, dtype=np.float32), np.arange(documents) * 7, np.arange(documents + 1))
+    cells = (
+        np.zeros(documents, dtype=np.float32),
+        np.arange(documents) * 7,
+        np.arange(documents + 1),
+    )
     floors = np.tile(np.array([[-2.0, -1.0]], dtype=np.float32), (documents, 1))
-    found = TopLabels.of(SparseScores(matrix=csr_array(cells, shape=(documents, labels)), floors=floors, groups=np.arange(labels) % 2), 3)
+    found = TopLabels.of(
+        SparseScores(
+            matrix=csr_array(cells, shape=(documents, labels)),
+            floors=floors,
+            groups=np.arange(labels) % 2,
+        ),
+        3,
+    )
     assert found.labels[[0, 1, 2_999]].tolist() == [[0, 1, 3], [7, 1, 3], [20_993, 1, 3]]
     assert found.assigned_share == 1 / labels
 
@@ -194,7 +238,12 @@ def test_it_stops_when_it_is_asked_to() -> None:
 
 
 def test_different_logits_have_different_probabilities_and_equal_ones_the_same() -> None:
-    logits = np.array([[90.0, 60.0, 60.0, 50.0, 37.0, 3.0, 0.0, -2.0, -2.0], [2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.5, -40.0, -90.0]])
+    logits = np.array(
+        [
+            [90.0, 60.0, 60.0, 50.0, 37.0, 3.0, 0.0, -2.0, -2.0],
+            [2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.5, -40.0, -90.0],
+        ]
+    )
     found = distinct_probabilities(logits)
     assert np.array_equal(np.diff(found, axis=1) < 0, np.diff(logits, axis=1) < 0)
     assert np.allclose(found, 1 / (1 + np.exp(-logits)), rtol=1e-12, atol=1e-15)

@@ -35,7 +35,9 @@ def scorers_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def models(scorers_run: Path) -> Iterator[dict[str, ServedModel]]:
-    opened = open_models(Request(registry=installed(), reporter=SilentReporter()), [scorers_run], None, 0.0)
+    opened = open_models(
+        Request(registry=installed(), reporter=SilentReporter()), [scorers_run], None, 0.0
+    )
     yield opened
     for model in opened.values():
         model.close()
@@ -53,9 +55,13 @@ def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..
     """A client of a server: `serve(token="…", max_bytes=10)`."""
     log: list[str] = []
 
-    def start(*, hosts: Any = None, token: str | None = None, keeps: bool = True, **limits: Any) -> TestClient:
+    def start(
+        *, hosts: Any = None, token: str | None = None, keeps: bool = True, **limits: Any
+    ) -> TestClient:
         service = Service(models=models, feedback=feedback if keeps else None)
-        server = build_server(service, Limits(**{**LIMITS, **limits}), hosts=hosts, token=token, log=log.append)
+        server = build_server(
+            service, Limits(**{**LIMITS, **limits}), hosts=hosts, token=token, log=log.append
+        )
         client = TestClient(server, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
         client.log, client.service = log, service  # type: ignore[attr-defined]
         return client
@@ -68,7 +74,9 @@ class ServerProcess:
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         command = [sys.executable, "-m", "plant_cli", "serve", "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stderr is not None
         self.first = self.process.stderr.readline()
         found = re.match(r"(http://127.0.0.1:(\d+)) ", self.first)

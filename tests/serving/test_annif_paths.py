@@ -20,8 +20,15 @@ def known(models: Any) -> str:
     return " ".join(models["clinic"].loaded.opened.model.scorers.known.words[:40])
 
 
-def test_a_model_is_a_project_with_its_labels_as_vocabulary(client: TestClient, models: Any) -> None:
-    vocabulary = {"vocab_id": "clinic", "languages": [models["clinic"].loaded.language], "size": 12, "loaded": True}
+def test_a_model_is_a_project_with_its_labels_as_vocabulary(
+    client: TestClient, models: Any
+) -> None:
+    vocabulary = {
+        "vocab_id": "clinic",
+        "languages": [models["clinic"].loaded.language],
+        "size": 12,
+        "loaded": True,
+    }
     project = client.get("/v1/projects/clinic").json()
     assert project == {
         "project_id": "clinic",
@@ -39,21 +46,41 @@ def test_a_model_is_a_project_with_its_labels_as_vocabulary(client: TestClient, 
 
 
 def test_suggestions_of_a_form(client: TestClient, known: str) -> None:
-    own = client.post("/api/suggest", json={"text": known, "limit": 3}).json()["results"][0]["suggestions"]
-    expected = [{"uri": one["label"], "label": one["title"], "notation": None, "score": one["score"]} for one in own]
-    form = {"text": known, "limit": "3", "threshold": "0.0", "language": "fi", "project": "x", "metadata_title": "y"}
+    own = client.post("/api/suggest", json={"text": known, "limit": 3}).json()["results"][0][
+        "suggestions"
+    ]
+    expected = [
+        {"uri": one["label"], "label": one["title"], "notation": None, "score": one["score"]}
+        for one in own
+    ]
+    form = {
+        "text": known,
+        "limit": "3",
+        "threshold": "0.0",
+        "language": "fi",
+        "project": "x",
+        "metadata_title": "y",
+    }
     assert client.post("/v1/projects/clinic/suggest", data=form).json() == {"results": expected}
-    assert client.post("/v1/projects/clinic/suggest", data={"text": known, "limit": "0"}).json() == {"results": []}
+    assert client.post(
+        "/v1/projects/clinic/suggest", data={"text": known, "limit": "0"}
+    ).json() == {"results": []}
 
 
 def test_suggestions_of_a_batch(client: TestClient, known: str) -> None:
     documents = [{"text": known, "document_id": "a", "metadata": {"x": "y"}}, {"text": ""}]
-    answer = client.post("/v1/projects/clinic/suggest-batch?limit=2&language=fi", json={"documents": documents}).json()
+    answer = client.post(
+        "/v1/projects/clinic/suggest-batch?limit=2&language=fi", json={"documents": documents}
+    ).json()
     assert [(one["document_id"], len(one["results"])) for one in answer] == [("a", 2), (None, 0)]
 
 
 def test_what_is_to_be_learned_is_kept_for_review(client: TestClient, feedback: Any) -> None:
-    body = [{"text": "a", "subjects": [{"uri": "u1", "label": "x"}, {"uri": "u2"}, {"uri": "u1"}]}, {"text": "b"}, {"subjects": []}]
+    body = [
+        {"text": "a", "subjects": [{"uri": "u1", "label": "x"}, {"uri": "u2"}, {"uri": "u1"}]},
+        {"text": "b"},
+        {"subjects": []},
+    ]
     answer = client.post("/v1/projects/clinic/learn", json=body)
     assert (answer.status_code, answer.content) == (204, b"")
     rows = [json.loads(line) for line in feedback.path.read_text("utf-8").splitlines()]
@@ -67,10 +94,15 @@ FINNISH = "Se on hyvä, että kirjasto on auki ja että sen voi löytää, kun h
 
 
 @pytest.mark.parametrize(
-    ("text", "languages", "found"), [(FINNISH, ["en", "fi"], "fi"), (FINNISH, ["en", "sv"], None), ("123", ["en"], None)]
+    ("text", "languages", "found"),
+    [(FINNISH, ["en", "fi"], "fi"), (FINNISH, ["en", "sv"], None), ("123", ["en"], None)],
 )
-def test_one_language_is_found_or_none(client: TestClient, text: str, languages: list[str], found: str | None) -> None:
-    results = client.post("/v1/detect-language", json={"text": text, "languages": languages}).json()["results"]
+def test_one_language_is_found_or_none(
+    client: TestClient, text: str, languages: list[str], found: str | None
+) -> None:
+    results = client.post(
+        "/v1/detect-language", json={"text": text, "languages": languages}
+    ).json()["results"]
     assert [one["language"] for one in results] == [*languages, None]
     assert [one["language"] for one in results if one["score"] == 1.0] == [found]
 
@@ -92,9 +124,14 @@ def test_one_language_is_found_or_none(client: TestClient, text: str, languages:
         ("elsewhere", {"json": {}}, 404),
     ],
 )
-def test_errors_have_annifs_form(client: TestClient, path: str, sent: dict[str, Any], status: int) -> None:
+def test_errors_have_annifs_form(
+    client: TestClient, path: str, sent: dict[str, Any], status: int
+) -> None:
     answer = client.post(f"/v1/{path}", **sent)
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
     assert set(answer.json()) == PROBLEM
     assert answer.json()["status"] == status
 
@@ -110,17 +147,36 @@ limit=3
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("annif") is None, reason="Annif is not installed (a command `annif` in the path)")
-def test_annif_asks_the_server_by_its_own_backend(started: Any, client: TestClient, models: Any, known: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    shutil.which("annif") is None, reason="Annif is not installed (a command `annif` in the path)"
+)
+def test_annif_asks_the_server_by_its_own_backend(
+    started: Any, client: TestClient, models: Any, known: str, tmp_path: Path
+) -> None:
     labels, token = models["clinic"].loaded.opened.labels, "secret-token"
-    (tmp_path / "labels.tsv").write_text("".join(f"<{one}>\t{title}\n" for one, title in zip(labels.ids, labels.titles, strict=True)))
-    expected = client.post("/v1/projects/clinic/suggest", data={"text": known, "limit": "3"}).json()["results"]
+    (tmp_path / "labels.tsv").write_text(
+        "".join(f"<{one}>\t{title}\n" for one, title in zip(labels.ids, labels.titles, strict=True))
+    )
+    expected = client.post(
+        "/v1/projects/clinic/suggest", data={"text": known, "limit": "3"}
+    ).json()["results"]
     server = started("--token", token)
     (tmp_path / "projects.cfg").write_text(PROJECT.format(token=token, port=server.port))
 
     def annif(*arguments: str, given: str = "") -> str:
-        command, environment = ["annif", *arguments], {**os.environ, "ANNIF_PROJECTS": "projects.cfg"}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, input=given, capture_output=True, text=True, check=False)
+        command, environment = (
+            ["annif", *arguments],
+            {**os.environ, "ANNIF_PROJECTS": "projects.cfg"},
+        )
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

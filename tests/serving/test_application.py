@@ -26,38 +26,61 @@ def text(models: dict[str, ServedModel]) -> str:
     return " ".join(scorers.known.words[:40])
 
 
-def test_suggestions_are_those_of_the_model(client: TestClient, scorers_run: Path, text: str) -> None:
+def test_suggestions_are_those_of_the_model(
+    client: TestClient, scorers_run: Path, text: str
+) -> None:
     answer = client.post("/api/suggest", json={"texts": [text, " ", UNKNOWN], "limit": 3})
     expected = open_model(scorers_run).suggest([text], k=3)[0]
     assert answer.status_code == 200
     first, empty, unknown = answer.json()["results"]
     assert first == {
         "suggestions": [
-            {"label": one.label, "title": one.title, "score": one.score, "threshold": one.threshold, "band": one.band} for one in expected
+            {
+                "label": one.label,
+                "title": one.title,
+                "score": one.score,
+                "threshold": one.threshold,
+                "band": one.band,
+            }
+            for one in expected
         ]
     }
     assert empty == {"suggestions": [], "note": NOTES["empty"]}
     assert unknown == {"suggestions": [], "note": NOTES["nothing"]}
 
 
-def test_texts_of_several_requests_are_scored_together_and_parted(models: dict[str, ServedModel], text: str) -> None:
+def test_texts_of_several_requests_are_scored_together_and_parted(
+    models: dict[str, ServedModel], text: str
+) -> None:
     model = models["clinic"]
     alone = [model.score([text], limit)[0].result() for limit in (1, 5)]
-    futures = [model.score([text], limit)[0] for limit in (1, 5)] + [model.submit(lambda loaded: loaded.documents)]
+    futures = [model.score([text], limit)[0] for limit in (1, 5)] + [
+        model.submit(lambda loaded: loaded.documents)
+    ]
     assert [future.result() for future in futures] == [*alone, model.loaded.documents]
     assert [len(one[0]["suggestions"]) for one in alone] == [1, 5]
 
 
 def test_low_scores_are_left_out(client: TestClient, text: str) -> None:
-    scores = [one["score"] for one in client.post("/api/suggest", json={"text": text}).json()["results"][0]["suggestions"]]
-    asked = client.post("/api/suggest", json={"text": text, "threshold": scores[2]}).json()["results"][0]["suggestions"]
+    scores = [
+        one["score"]
+        for one in client.post("/api/suggest", json={"text": text}).json()["results"][0][
+            "suggestions"
+        ]
+    ]
+    asked = client.post("/api/suggest", json={"text": text, "threshold": scores[2]}).json()[
+        "results"
+    ][0]["suggestions"]
     assert [one["score"] for one in asked] == [score for score in scores if score >= scores[2]]
 
 
 def test_a_label_is_explained(client: TestClient, scorers_run: Path, text: str) -> None:
     labels = [one.label for one in open_model(scorers_run).suggest([text], k=2)[0]]
     answer = client.post("/api/explain", json={"text": text, "labels": labels}).json()
-    assert answer == {"model": "clinic", "explanations": [one.to_json() for one in open_model(scorers_run).explain(text, labels)]}
+    assert answer == {
+        "model": "clinic",
+        "explanations": [one.to_json() for one in open_model(scorers_run).explain(text, labels)],
+    }
     assert set(answer["explanations"][0]["parts"][0]["words"][0]) == {"start", "end", "weight"}
     unknown = client.post("/api/explain", json={"text": text, "labels": [*labels, "x"]})
     assert (unknown.status_code, unknown.json()["error"]["where"]) == (404, "labels, 2")
@@ -66,12 +89,19 @@ def test_a_label_is_explained(client: TestClient, scorers_run: Path, text: str) 
 def test_models_are_described(client: TestClient, models: dict[str, ServedModel]) -> None:
     (model,) = client.get("/api/models").json()
     assert model == models["clinic"].loaded.describe("clinic")
-    assert (model["id"], model["labels"], model["review"], model["network"]) == ("clinic", 12, 0.1, False)
+    assert (model["id"], model["labels"], model["review"], model["network"]) == (
+        "clinic",
+        12,
+        0.1,
+        False,
+    )
     assert model["assign"] == models["clinic"].loaded.opened.thresholds.value
     assert model["parts"] == ["words", "titles", "neighbours", "linear"]
 
 
-def test_labels_are_found_by_parts_of_their_names(client: TestClient, models: dict[str, ServedModel]) -> None:
+def test_labels_are_found_by_parts_of_their_names(
+    client: TestClient, models: dict[str, ServedModel]
+) -> None:
     index = models["clinic"].loaded.opened.labels
     every = client.get("/api/labels").json()
     assert [one["documents"] for one in every] == sorted(index.train_counts, reverse=True)
@@ -83,17 +113,46 @@ def test_labels_are_found_by_parts_of_their_names(client: TestClient, models: di
     assert client.get("/api/labels", params={"q": "nothing like it"}).json() == []
 
 
-def test_decisions_are_kept_in_the_form_of_a_review(client: TestClient, feedback: Any, models: dict[str, ServedModel]) -> None:
+def test_decisions_are_kept_in_the_form_of_a_review(
+    client: TestClient, feedback: Any, models: dict[str, ServedModel]
+) -> None:
     labels = models["clinic"].loaded.opened.labels
-    decisions = [{"label": labels.ids[0], "decision": "accept", "score": 1.0}, {"label": "retired", "decision": "reject"}]
-    answer = client.post("/api/feedback", json={"document": {"id": "d1", "text": "täxt\nb"}, "who": "eva", "decisions": decisions})
+    decisions = [
+        {"label": labels.ids[0], "decision": "accept", "score": 1.0},
+        {"label": "retired", "decision": "reject"},
+    ]
+    answer = client.post(
+        "/api/feedback",
+        json={"document": {"id": "d1", "text": "täxt\nb"}, "who": "eva", "decisions": decisions},
+    )
     assert answer.json() == {"stored": 2, "unknown": ["retired"]}
     rows = [json.loads(line) for line in feedback.path.read_text("utf-8").splitlines()]
     assert all(row.pop("time") for row in rows)
-    shared = {"doc_id": "d1", "heading": "", "text": "täxt\nb", "evidence": "", "who": "eva", "model": "clinic"}
+    shared = {
+        "doc_id": "d1",
+        "heading": "",
+        "text": "täxt\nb",
+        "evidence": "",
+        "who": "eva",
+        "model": "clinic",
+    }
     assert rows == [
-        {**shared, "label": labels.ids[0], "title": labels.titles[0], "score": 1.0, "band": "assign", "decision": "accept"},
-        {**shared, "label": "retired", "title": None, "score": None, "band": "", "decision": "reject"},
+        {
+            **shared,
+            "label": labels.ids[0],
+            "title": labels.titles[0],
+            "score": 1.0,
+            "band": "assign",
+            "decision": "accept",
+        },
+        {
+            **shared,
+            "label": "retired",
+            "title": None,
+            "score": None,
+            "band": "",
+            "decision": "reject",
+        },
     ]
 
 
@@ -109,10 +168,18 @@ def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
     assert 'plant_requests_total{path="/api/suggest",status="200"} 1' in metrics
     assert 'plant_request_seconds_bucket{le="+Inf"} 4' in metrics
     schema = client.get("/openapi.json").json()
-    assert {"/api/suggest", "/api/feedback", "/v1/projects/{project_id}/suggest"} <= set(schema["paths"])
-    kinds = [list(schema["paths"][path]["post"]["responses"]["422"]["content"]) for path in (SUGGEST, "/v1/projects/{project_id}/suggest")]
+    assert {"/api/suggest", "/api/feedback", "/v1/projects/{project_id}/suggest"} <= set(
+        schema["paths"]
+    )
+    kinds = [
+        list(schema["paths"][path]["post"]["responses"]["422"]["content"])
+        for path in (SUGGEST, "/v1/projects/{project_id}/suggest")
+    ]
     assert kinds == [["application/json"], ["application/problem+json"]]
-    taken = [list(schema["paths"][path]["post"]["requestBody"]["content"]) for path in (SUGGEST, "/v1/projects/{project_id}/suggest")]
+    taken = [
+        list(schema["paths"][path]["post"]["requestBody"]["content"])
+        for path in (SUGGEST, "/v1/projects/{project_id}/suggest")
+    ]
     assert taken == [["application/json"], ["application/x-www-form-urlencoded"]]
 
 
@@ -154,7 +221,9 @@ ONE = '{"label":"a","decision":"accept"}'
         ("/api/models", "{}", 405, "/api/models"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_four_parts(client: TestClient, path: str, body: Any, status: int, where: str) -> None:
+def test_what_does_not_fit_is_refused_in_four_parts(
+    client: TestClient, path: str, body: Any, status: int, where: str
+) -> None:
     answer = client.post(path, content=body, headers={"content-type": "application/json"})
     parts = answer.json()["error"]
     assert (answer.status_code, parts["where"]) == (status, where), parts
@@ -168,34 +237,60 @@ def test_another_method_is_told_the_right_one(client: TestClient) -> None:
 
 def test_a_form_of_another_page_is_no_request(client: TestClient) -> None:
     """A browser sends such a body to any server, without asking it first."""
-    assert client.post(SUGGEST, content='{"text":"a"}', headers={"content-type": "text/plain"}).status_code == 422
+    assert (
+        client.post(
+            SUGGEST, content='{"text":"a"}', headers={"content-type": "text/plain"}
+        ).status_code
+        == 422
+    )
 
 
 def test_without_a_file_no_feedback_is_taken(serve: Any) -> None:
-    answer = serve(keeps=False).post(FEEDBACK, content=DECIDED % ONE, headers={"content-type": "application/json"})
-    assert (answer.status_code, answer.json()["error"]["what"]) == (404, "this server keeps no feedback")
+    answer = serve(keeps=False).post(
+        FEEDBACK, content=DECIDED % ONE, headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["error"]["what"]) == (
+        404,
+        "this server keeps no feedback",
+    )
 
 
-def test_a_mistake_of_the_program_shows_no_text(client: TestClient, models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_the_program_shows_no_text(
+    client: TestClient, models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> None:
         raise KeyError("secret text")
 
     monkeypatch.setattr(type(models["clinic"].loaded), "suggest", fail)
     answer = client.post(SUGGEST, json={"text": "secret text"})
-    assert (answer.status_code, answer.json()["error"]["what"]) == (500, "the server made a mistake")
+    assert (answer.status_code, answer.json()["error"]["what"]) == (
+        500,
+        "the server made a mistake",
+    )
     (line,) = client.log  # type: ignore[attr-defined]
-    assert line.startswith("a mistake of the program while it answered a request: KeyError at test_application.py:")
+    assert line.startswith(
+        "a mistake of the program while it answered a request: KeyError at test_application.py:"
+    )
     assert "secret" not in line + answer.text
 
 
-def test_long_texts_are_scored_a_few_at_a_time(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_texts_are_scored_a_few_at_a_time(
+    models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A request waits at most for one long text of another."""
     sizes: list[int] = []
-    monkeypatch.setattr(LoadedModel, "suggest", lambda self, texts, limit: sizes.append(len(texts)) or [{"suggestions": []}] * len(texts))
+    monkeypatch.setattr(
+        LoadedModel,
+        "suggest",
+        lambda self, texts, limit: sizes.append(len(texts)) or [{"suggestions": []}] * len(texts),
+    )
     monkeypatch.setattr(served_models, "CHARACTERS_AT_ONCE", 10)
     free = Event()
     models["clinic"].submit(lambda loaded: free.wait(20))
-    answers = [models["clinic"].score([text], 3)[0] for text in ("fever", "cough", "fever and cough", "fever")]
+    answers = [
+        models["clinic"].score([text], 3)[0]
+        for text in ("fever", "cough", "fever and cough", "fever")
+    ]
     free.set()
     assert [answer.result(20) for answer in answers] == [[{"suggestions": []}]] * 4
     assert sizes == [2, 1, 1]

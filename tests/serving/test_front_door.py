@@ -49,14 +49,28 @@ def test_the_token_is_asked_for(serve: Any, given: Any, status: int) -> None:
 
 def test_page_and_health_need_no_token(serve: Any) -> None:
     client = serve(token=TOKEN)
-    assert [client.get(path).status_code for path in ("/", "/page/index.html", "/api/health")] == [200, 200, 200]
+    assert [client.get(path).status_code for path in ("/", "/page/index.html", "/api/health")] == [
+        200,
+        200,
+        200,
+    ]
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
-    [("localhost", 200), ("localhost:8000", 200), ("127.0.0.1", 200), ("[::1]:8000", 200), ("evil.example", 400), ("", 400), ("[::1", 400)],
+    [
+        ("localhost", 200),
+        ("localhost:8000", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8000", 200),
+        ("evil.example", 400),
+        ("", 400),
+        ("[::1", 400),
+    ],
 )
-def test_a_page_that_renames_itself_to_this_machine_is_refused(serve: Any, host: str, status: int) -> None:
+def test_a_page_that_renames_itself_to_this_machine_is_refused(
+    serve: Any, host: str, status: int
+) -> None:
     client = serve(hosts=frozenset({"localhost", "127.0.0.1", "::1"}))
     assert client.get("/api/models", headers={"host": host}).status_code == status
 
@@ -71,7 +85,13 @@ def test_every_answer_has_the_headers_of_safety(client: TestClient, path: str) -
 
 
 @pytest.mark.parametrize(
-    "path", ["/page/../application.py", "/page/%2e%2e%2fapplication.py", "/page/..%5capplication.py", "/page/__init__.py"]
+    "path",
+    [
+        "/page/../application.py",
+        "/page/%2e%2e%2fapplication.py",
+        "/page/..%5capplication.py",
+        "/page/__init__.py",
+    ],
 )
 def test_no_other_file_is_shown(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404
@@ -86,13 +106,17 @@ def test_a_body_without_a_length_is_cut_off(serve: Any) -> None:
             sent += 100
             yield b" " * 100
 
-    answer = serve(max_bytes=1000).post("/api/suggest", content=endless(), headers={"content-type": "application/json"})
+    answer = serve(max_bytes=1000).post(
+        "/api/suggest", content=endless(), headers={"content-type": "application/json"}
+    )
     assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("length", ["2000", "9" * 30, "-1", "x"])
 def test_a_body_is_refused_by_its_length(serve: Any, length: str) -> None:
-    answer = serve(max_bytes=1000).post("/api/suggest", content=b"{}", headers={"content-length": length})
+    answer = serve(max_bytes=1000).post(
+        "/api/suggest", content=b"{}", headers={"content-length": length}
+    )
     assert answer.status_code == 413
 
 
@@ -105,7 +129,9 @@ def held(models: Any) -> Iterator[threading.Event]:
     free.set()
 
 
-def test_a_request_that_takes_too_long_is_given_up(serve: Any, models: Any, held: threading.Event) -> None:
+def test_a_request_that_takes_too_long_is_given_up(
+    serve: Any, models: Any, held: threading.Event
+) -> None:
     client = serve(timeout=0.2)
     answer = client.post("/api/suggest", **ASKED)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
@@ -119,7 +145,12 @@ def test_too_many_requests_are_told_to_come_again(serve: Any, held: threading.Ev
     client = serve(concurrency=2)
     with client:  # one event loop for all
         answers: list[int] = []
-        threads = [threading.Thread(target=lambda: answers.append(client.post("/api/suggest", **ASKED).status_code)) for _ in range(5)]
+        threads = [
+            threading.Thread(
+                target=lambda: answers.append(client.post("/api/suggest", **ASKED).status_code)
+            )
+            for _ in range(5)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads[:3]:

@@ -9,7 +9,10 @@ from plant_cli.serving.label_search import LabelSearch
 
 TITLES = ["Cat", "Cathedrals", "Wild cat", "Education", "Cat food", None, "Ärzte"]
 LABELS = label_table(
-    *"abcdefg", titles=TITLES, counts=[1, 2, 3, 9, 4, 5, 6], alternatives=[["Felis"], [], [], [], [], ["cat person"], ["physicians\u00b9"]]
+    *"abcdefg",
+    titles=TITLES,
+    counts=[1, 2, 3, 9, 4, 5, 6],
+    alternatives=[["Felis"], [], [], [], [], ["cat person"], ["physicians\u00b9"]],
 )
 
 

@@ -25,7 +25,15 @@ from plant_cli.serving.web_server import bind, is_loopback
 
 @pytest.mark.parametrize(
     ("host", "loopback"),
-    [("127.0.0.1", True), ("127.8.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False), ("plant.org", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("plant.org", False),
+    ],
 )
 def test_which_addresses_are_this_machine_alone(host: str, loopback: bool) -> None:
     assert is_loopback(host) == loopback
@@ -44,11 +52,23 @@ def asked(run: Path, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("options", "what", "todo"),
     [
-        ({"host": "0.0.0.0"}, "other machines could use the server without a token", "export PLANT_TOKEN=$(openssl rand -hex 16)"),
+        (
+            {"host": "0.0.0.0"},
+            "other machines could use the server without a token",
+            "export PLANT_TOKEN=$(openssl rand -hex 16)",
+        ),
         ({"host": "no such host", "open": True}, "the address is not known", "leave --host out"),
-        ({"runs": ["{run}", "{run}/"]}, "two runs are called 'clinic'", "rename one of the folders"),
+        (
+            {"runs": ["{run}", "{run}/"]},
+            "two runs are called 'clinic'",
+            "rename one of the folders",
+        ),
         ({"runs": ["{run}/nothing"]}, "there is no run in", "start one with"),
-        ({"feedback": "{run}/none/f.jsonl"}, "the feedback cannot be written: No such file", "make the folder"),
+        (
+            {"feedback": "{run}/none/f.jsonl"},
+            "the feedback cannot be written: No such file",
+            "make the folder",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_told_before_it_begins(
@@ -64,7 +84,10 @@ def test_what_cannot_be_served_is_told_before_it_begins(
 
 
 def test_a_port_in_use_and_a_second_server_on_one_file(scorers_run: Path, tmp_path: Path) -> None:
-    with bind("127.0.0.1", 0) as taken, pytest.raises(PlantError, match="the server cannot be reached at this address") as caught:
+    with (
+        bind("127.0.0.1", 0) as taken,
+        pytest.raises(PlantError, match="the server cannot be reached at this address") as caught,
+    ):
         asked(scorers_run, port=taken.getsockname()[1])
     assert caught.value.exit_code == 6
     first = FeedbackFile(tmp_path / "f.jsonl")
@@ -86,23 +109,34 @@ def test_a_line_that_was_cut_off_stays_alone(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = FeedbackFile(tmp_path / "f.jsonl")
     file.append([{"a": 1}])
-    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        "os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(PlantError, match="the feedback was not stored: No space left on device"):
         file.append([{"b": 2}])
     file.close()
     assert file.path.read_text() == '{"a": 1}\n'
 
 
-def test_a_model_is_replaced_when_its_run_was_trained_again(scorers_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_replaced_when_its_run_was_trained_again(
+    scorers_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, reporter = tmp_path / "copy", SilentReporter()
     shutil.copytree(scorers_run, run)
-    (model,) = open_models(Request(registry=installed(), reporter=reporter), [run], None, 0.0).values()
+    (model,) = open_models(
+        Request(registry=installed(), reporter=reporter), [run], None, 0.0
+    ).values()
     before = model.loaded
     renew([model])
     assert model.loaded is before
-    run_at(run, "finetune", *CLINIC, "finetune.network=false", "finetune.scorers=[words]", force=True)
+    run_at(
+        run, "finetune", *CLINIC, "finetune.network=false", "finetune.scorers=[words]", force=True
+    )
     renew([model])
-    assert (before.parts, model.loaded.parts) == (["words", "titles", "neighbours", "linear"], ["words"])
+    assert (before.parts, model.loaded.parts) == (
+        ["words", "titles", "neighbours", "linear"],
+        ["words"],
+    )
     assert model.score(["fever"], 3)[0].result(20)
     now = model.loaded
     (run / "finetune" / "stage.json").write_text("{")
@@ -123,12 +157,29 @@ def test_a_server_answers_what_it_began_and_ends_quietly(started: Any, tmp_path:
     statuses: list[int] = []
 
     def ask() -> None:
-        statuses.append(httpx.post(f"{server.address}/api/suggest", json={"texts": [secret] * 1000}, timeout=60).status_code)
+        statuses.append(
+            httpx.post(
+                f"{server.address}/api/suggest", json={"texts": [secret] * 1000}, timeout=60
+            ).status_code
+        )
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     with httpx.Client(base_url=server.address) as client:
-        assert client.post("/api/feedback", json={"document": {"text": secret}, "decisions": [{"label": "x", "decision": "accept"}]}).json()
-        assert client.post("/api/suggest", content=b"{" + secret.encode(), headers={"content-type": "application/json"}).status_code == 400
+        assert client.post(
+            "/api/feedback",
+            json={
+                "document": {"text": secret},
+                "decisions": [{"label": "x", "decision": "accept"}],
+            },
+        ).json()
+        assert (
+            client.post(
+                "/api/suggest",
+                content=b"{" + secret.encode(),
+                headers={"content-type": "application/json"},
+            ).status_code
+            == 400
+        )
         server.process.send_signal(signal.SIGHUP)
         for thread in threads:
             thread.start()

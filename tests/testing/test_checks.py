@@ -74,11 +74,19 @@ def test_what_every_component_owes() -> None:
     for check in checks_of(Spec):
         check(good)
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="a hole"), "full stop")
-    stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="x" * 200 + "."), "201 characters")
-    stopped(specs.every_option_has_help, Spec(name="hole", summary="A hole.", options=Silent), "quiet")
+    stopped(
+        specs.summary_is_one_sentence, Spec(name="hole", summary="x" * 200 + "."), "201 characters"
+    )
+    stopped(
+        specs.every_option_has_help, Spec(name="hole", summary="A hole.", options=Silent), "quiet"
+    )
     lost = StageSpec(name="hole", summary="A hole.", run="plant_cli.api.functions:dig")
     stopped(specs.named_functions_can_be_imported, lost, "run of 'hole': .*has no attribute 'dig'")
-    stopped(specs.defaults_are_valid, Spec(name="hole", summary="A hole.", options=Contradictory), "depth")
+    stopped(
+        specs.defaults_are_valid,
+        Spec(name="hole", summary="A hole.", options=Contradictory),
+        "depth",
+    )
     with pytest.raises(pytest.skip.Exception, match="needs depth"):
         specs.default_options(good)
 
@@ -88,13 +96,23 @@ def _run(context: Any, options: Any) -> Result:
 
 
 def test_stages() -> None:
-    good = StageSpec(name="dig", summary="Dig.", run=_run, examples=("plant dig --depth 3",), sections=("data",))
+    good = StageSpec(
+        name="dig", summary="Dig.", run=_run, examples=("plant dig --depth 3",), sections=("data",)
+    )
     for check in checks_of(StageSpec)[:-1]:
         check(good)
-    stopped(stages.name_fits_a_command, StageSpec(name="dig deep", summary="Dig.", run=_run), "2 words")
-    stopped(stages.examples_run_it, StageSpec(name="dig", summary="Dig.", run=_run, examples=("plant mig",)), "something else")
+    stopped(
+        stages.name_fits_a_command, StageSpec(name="dig deep", summary="Dig.", run=_run), "2 words"
+    )
+    stopped(
+        stages.examples_run_it,
+        StageSpec(name="dig", summary="Dig.", run=_run, examples=("plant mig",)),
+        "something else",
+    )
     with pytest.raises(TypeError):
-        stages.run_takes_context_and_options(StageSpec(name="dig", summary="Dig.", run=lambda: Result()))  # type: ignore[arg-type,misc]
+        stages.run_takes_context_and_options(
+            StageSpec(name="dig", summary="Dig.", run=lambda: Result())
+        )  # type: ignore[arg-type,misc]
 
 
 class Shorts(Options):
@@ -103,7 +121,11 @@ class Shorts(Options):
 
 
 def test_short_flags() -> None:
-    stopped(stages.short_flags_are_unambiguous, StageSpec(name="dig", summary="Dig.", run=_run, options=Shorts), "-o")
+    stopped(
+        stages.short_flags_are_unambiguous,
+        StageSpec(name="dig", summary="Dig.", run=_run, options=Shorts),
+        "-o",
+    )
 
 
 class Letters:
@@ -121,8 +143,14 @@ class Letters:
         shift = 100 if self.fault == "spans" else 0
         return TokenBatch(
             ids=[np.ones(len(k), dtype=np.int32) for k in kept],
-            spans=[np.array([(i + shift, i + 1 + shift) for i in k], dtype=np.int32).reshape(-1, 2) for k in kept],
-            dropped=[0 if self.fault == "silent" else len(p) - len(k) for p, k in zip(places, kept, strict=True)],
+            spans=[
+                np.array([(i + shift, i + 1 + shift) for i in k], dtype=np.int32).reshape(-1, 2)
+                for k in kept
+            ],
+            dropped=[
+                0 if self.fault == "silent" else len(p) - len(k)
+                for p, k in zip(places, kept, strict=True)
+            ],
         )
 
     def encode(self, batch: TokenBatch) -> Any:
@@ -134,7 +162,9 @@ class Letters:
         return self.network
 
     def layer_groups(self) -> list[list[nn.Parameter]]:
-        return [[self.network.weight]] if self.fault == "groups" else [list(self.network.parameters())]
+        return (
+            [[self.network.weight]] if self.fault == "groups" else [list(self.network.parameters())]
+        )
 
 
 def _backbone(fault: str = "") -> BackboneSpec:
@@ -148,13 +178,23 @@ def test_backbones() -> None:
     stopped(backbones.languages_are_codes, replace(_backbone(), languages=("en", "ger")), "ger")
     stopped(backbones.languages_are_codes, replace(_backbone(), languages=("en", "en")), "twice")
     stopped(backbones.spans_point_into_the_text, _backbone("spans"), "beyond the text")
-    stopped(backbones.long_documents_are_not_cut_in_silence, _backbone("silent"), "50 kept and 0 dropped")
-    stopped(backbones.groups_hold_every_trainable_parameter_once, _backbone("groups"), "in no group")
+    stopped(
+        backbones.long_documents_are_not_cut_in_silence,
+        _backbone("silent"),
+        "50 kept and 0 dropped",
+    )
+    stopped(
+        backbones.groups_hold_every_trainable_parameter_once, _backbone("groups"), "in no group"
+    )
 
 
 def _dataset(**changes: Any) -> DatasetSpec:
-    columns = {"doc_id": ["a", "b"], "text": ["x y", "z"], "labels": [["L"], []]} | changes.pop("columns", {})
-    fields = {"splits": {"train": pl.LazyFrame(columns, schema_overrides={"labels": pl.List(pl.String)})}} | changes
+    columns = {"doc_id": ["a", "b"], "text": ["x y", "z"], "labels": [["L"], []]} | changes.pop(
+        "columns", {}
+    )
+    fields = {
+        "splits": {"train": pl.LazyFrame(columns, schema_overrides={"labels": pl.List(pl.String)})}
+    } | changes
     return DatasetSpec(name="d", summary="D.", load=lambda data, options: Dataset(**fields))
 
 
@@ -168,13 +208,32 @@ def test_datasets() -> None:
         check(_dataset())
     stopped(datasets.ids_are_unique, _dataset(columns={"doc_id": ["a", "a"]}), "1 ids occur twice")
     stopped(datasets.columns_have_their_types, _dataset(columns={"doc_id": [1, 2]}), "schema")
-    stopped(datasets.columns_have_their_types, _dataset(columns={"text": ["x", None]}), "without id or text")
-    stopped(datasets.train_has_documents, _dataset(splits={"test": pl.LazyFrame()}), "no train split")
-    stopped(datasets.label_table_has_one_row_a_label, _dataset(labels=pl.LazyFrame({"label": ["L", "L"], "title": ["", ""]})), "twice")
+    stopped(
+        datasets.columns_have_their_types,
+        _dataset(columns={"text": ["x", None]}),
+        "without id or text",
+    )
+    stopped(
+        datasets.train_has_documents, _dataset(splits={"test": pl.LazyFrame()}), "no train split"
+    )
+    stopped(
+        datasets.label_table_has_one_row_a_label,
+        _dataset(labels=pl.LazyFrame({"label": ["L", "L"], "title": ["", ""]})),
+        "twice",
+    )
     half = pl.LazyFrame({"doc_id": ["a"], "text": ["x"], "labels": [["L"]]})
-    cut = Pieces(whole=pl.LazyFrame({"doc_id": ["a", "b"], "text": ["x", "y"], "labels": [["L"], ["L"]]}), parts=[half])
-    stopped(datasets.pieces_are_the_splits, _dataset(pieces={"train": cut}), "are not its documents")
-    stopped(datasets.excluded_pairs_have_their_columns, _dataset(excluded=pl.LazyFrame({"label": ["L"]})), "excluded pairs have the schema")
+    cut = Pieces(
+        whole=pl.LazyFrame({"doc_id": ["a", "b"], "text": ["x", "y"], "labels": [["L"], ["L"]]}),
+        parts=[half],
+    )
+    stopped(
+        datasets.pieces_are_the_splits, _dataset(pieces={"train": cut}), "are not its documents"
+    )
+    stopped(
+        datasets.excluded_pairs_have_their_columns,
+        _dataset(excluded=pl.LazyFrame({"label": ["L"]})),
+        "excluded pairs have the schema",
+    )
     wrong = pl.LazyFrame({"doc_id": ["a"], "label": ["L"], "start": [0], "end": [1], "text": ["q"]})
     stopped(datasets.evidence_quotes_the_text, _dataset(evidence=wrong), "do not quote")
     stopped(datasets.says_where_it_comes_from, _dataset(licence=" "), "licence")
@@ -205,7 +264,9 @@ class Squares:
         }
         return ways.get(self.fault, lambda: ((logits - targets).square() * cells).mean())()
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def select(
+        self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         if self.fault == "wilful":
             return (targets > 0) | (torch.rand(logits.shape) < 0.5)
         return torch.full_like(logits, float(self.fault != "forgetful")).bool()
@@ -222,8 +283,14 @@ def test_label_losses() -> None:
             check(_loss(""))
     stopped(losses.is_a_differentiable_scalar, _loss("overflow"), "inf")
     stopped(losses.better_scores_lose_less, _loss("upside"), "do not lose more")
-    stopped(losses.unselected_pairs_get_no_gradient, _loss("forgetful"), "positive was not selected")
-    stopped(losses.unselected_pairs_get_no_gradient, _loss("countless"), "whole numbers hard_negatives and random_negatives")
+    stopped(
+        losses.unselected_pairs_get_no_gradient, _loss("forgetful"), "positive was not selected"
+    )
+    stopped(
+        losses.unselected_pairs_get_no_gradient,
+        _loss("countless"),
+        "whole numbers hard_negatives and random_negatives",
+    )
     stopped(losses.unselected_pairs_get_no_gradient, _loss("wilful"), "another generator")
     stopped(losses.it_is_a_mean, _loss("sums"), "another loss than once")
     with pytest.raises(AssertionError):
@@ -233,7 +300,11 @@ def test_label_losses() -> None:
 def test_rank_losses() -> None:
     class Divides:
         def __call__(self, scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
-            parts = zip(scores.tensor_split(offsets[1:-1]), relevance.tensor_split(offsets[1:-1]), strict=True)
+            parts = zip(
+                scores.tensor_split(offsets[1:-1]),
+                relevance.tensor_split(offsets[1:-1]),
+                strict=True,
+            )
             return torch.stack([((s - r).square() / r.sum()).sum() for s, r in parts]).mean()
 
     class Adds(Divides):
@@ -247,7 +318,12 @@ def test_rank_losses() -> None:
 
 
 def _precision(
-    scale: float = 1.0, *, by_place: bool = False, careless: bool = False, name: str = "P@1", needed: tuple[str, ...] = ()
+    scale: float = 1.0,
+    *,
+    by_place: bool = False,
+    careless: bool = False,
+    name: str = "P@1",
+    needed: tuple[str, ...] = (),
 ) -> MetricSpec:
     def compute(data: Any, options: Any) -> list[MetricValue]:
         first = data.top[:, :1]
@@ -256,7 +332,14 @@ def _precision(
         if by_place:
             hits = hits * (np.arange(len(hits)) > 3)
         contributions = np.stack([hits, np.ones(len(hits))], axis=1)
-        return [MetricValue(name=name, contributions=contributions, combine=lambda s: s[:, 0] / s[:, 1], per_document=hits)]
+        return [
+            MetricValue(
+                name=name,
+                contributions=contributions,
+                combine=lambda s: s[:, 0] / s[:, 1],
+                per_document=hits,
+            )
+        ]
 
     return MetricSpec(name="p", summary="P.", compute=compute, needs_all_scores=needed)
 
@@ -266,11 +349,23 @@ def test_metrics() -> None:
         check(_precision())
     stopped(metrics.values_are_fractions, _precision(100.0), "outside")
     stopped(metrics.values_are_fractions, _precision(name=""), "no name")
-    stopped(metrics.values_are_fractions, _precision(needed=("P@1", "P@3")), r"\['P@3'\], which are not computed")
-    stopped(metrics.right_labels_score_more_than_wrong_ones, _precision(-1.0), "perfect predictions")
-    stopped(metrics.labels_outside_gold_are_never_right, _precision(careless=True), "counted as right")
-    stopped(metrics.order_of_documents_does_not_matter, _precision(by_place=True), "order of documents")
-    stopped(metrics.weights_stand_for_repeated_documents, _precision(by_place=True), "by repetition")
+    stopped(
+        metrics.values_are_fractions,
+        _precision(needed=("P@1", "P@3")),
+        r"\['P@3'\], which are not computed",
+    )
+    stopped(
+        metrics.right_labels_score_more_than_wrong_ones, _precision(-1.0), "perfect predictions"
+    )
+    stopped(
+        metrics.labels_outside_gold_are_never_right, _precision(careless=True), "counted as right"
+    )
+    stopped(
+        metrics.order_of_documents_does_not_matter, _precision(by_place=True), "order of documents"
+    )
+    stopped(
+        metrics.weights_stand_for_repeated_documents, _precision(by_place=True), "by repetition"
+    )
 
 
 class Lengths:
@@ -292,10 +387,15 @@ class Lengths:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         words = {"foreign": ("elsewhere",), "batch": tuple(document.vocabulary)}.get(self.fault, ())
-        return [Reason(text="its length", words=words)] * (1 if self.fault == "reasons" else len(labels))
+        return [Reason(text="its length", words=words)] * (
+            1 if self.fault == "reasons" else len(labels)
+        )
 
     def tensors(self) -> Mapping[str, Any]:
-        return {"labels": np.array([self.labels]), **({"words": np.array(["a"])} if self.fault == "text" else {})}
+        return {
+            "labels": np.array([self.labels]),
+            **({"words": np.array(["a"])} if self.fault == "text" else {}),
+        }
 
 
 def _scorer(fault: str = "") -> ScorerSpec:
@@ -306,7 +406,10 @@ def _scorer(fault: str = "") -> ScorerSpec:
     def load(options: NoOptions, tensors: Mapping[str, Any]) -> Lengths:
         return Lengths(int(tensors["labels"][0]), "neighbours" if fault == "load" else fault)
 
-    memory = {"bytes": lambda options, documents: documents / 2, "negative": lambda options, documents: -documents}.get(fault)
+    memory = {
+        "bytes": lambda options, documents: documents / 2,
+        "negative": lambda options, documents: -documents,
+    }.get(fault)
     return ScorerSpec(name="s", summary="S.", fit=fit, load=load, memory=memory)
 
 
@@ -320,8 +423,16 @@ def test_scorers() -> None:
     stopped(scorers.documents_stand_alone, _scorer("neighbours"), "beside others")
     stopped(scorers.what_was_learned_is_arrays, _scorer("load"), "after loading")
     stopped(scorers.left_out_scores_have_the_same_form, _scorer("left out"), "left-out scores are")
-    stopped(scorers.reasons_are_one_for_each_label, _scorer("reasons"), "one plant_cli.api.Reason for each label")
-    stopped(scorers.reasons_are_one_for_each_label, _scorer("foreign"), "words that the document does not have")
+    stopped(
+        scorers.reasons_are_one_for_each_label,
+        _scorer("reasons"),
+        "one plant_cli.api.Reason for each label",
+    )
+    stopped(
+        scorers.reasons_are_one_for_each_label,
+        _scorer("foreign"),
+        "words that the document does not have",
+    )
     stopped(scorers.reasons_stand_alone, _scorer("batch"), "other reasons")
     stopped(scorers.memory_is_foretold, _scorer("bytes"), "gave float for `memory`")
     stopped(scorers.memory_is_foretold, _scorer("negative"), "a whole number of 0 or more")
@@ -335,7 +446,10 @@ class FirstWords:
         self.fault = fault
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
-        found = [np.unique((counts[[row]] @ self.relevance.T).indices).astype(np.int64) for row in range(len(texts))]
+        found = [
+            np.unique((counts[[row]] @ self.relevance.T).indices).astype(np.int64)
+            for row in range(len(texts))
+        ]
         if self.fault == "twice":
             return [np.concatenate([labels, labels]) for labels in found]
         if self.fault == "neighbours":
@@ -347,13 +461,19 @@ class FirstWords:
 
 def _shortlist(fault: str = "", most: int | None = None) -> ShortlistSpec:
     foretold = None if most is None else lambda options, labels: most
-    return ShortlistSpec(name="s", summary="S.", build=lambda options, given: FirstWords(given, fault), most=foretold)
+    return ShortlistSpec(
+        name="s", summary="S.", build=lambda options, given: FirstWords(given, fault), most=foretold
+    )
 
 
 def test_shortlists() -> None:
     for check in checks_of(ShortlistSpec):
         check(_shortlist())
-    stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist(most=1), "at most 1 were foretold")
+    stopped(
+        shortlists.labels_are_distinct_and_of_the_index,
+        _shortlist(most=1),
+        "at most 1 were foretold",
+    )
     stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist("twice"), "proposed twice")
     stopped(shortlists.documents_stand_alone, _shortlist("neighbours"), "beside others")
     with pytest.raises(AssertionError, match="were changed"):
@@ -371,11 +491,24 @@ def _together(counts: Any, options: Any) -> Any:
 def test_signals() -> None:
     for check in checks_of(SignalSpec):
         check(_signal(_together))
-    stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o).astype(np.float32)), "float32")
-    stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN")
-    stopped(signals.pairs_stand_alone, _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)), "differ")
+    stopped(
+        signals.values_are_float64_numbers,
+        _signal(lambda c, o: _together(c, o).astype(np.float32)),
+        "float32",
+    )
+    stopped(
+        signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN"
+    )
+    stopped(
+        signals.pairs_stand_alone,
+        _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)),
+        "differ",
+    )
 
-    stopped_by = [_signal(lambda c, o: _together(c, o) * c.occurrences), _signal(lambda c, o: _together(c, o) * c.pairs)]
+    stopped_by = [
+        _signal(lambda c, o: _together(c, o) * c.occurrences),
+        _signal(lambda c, o: _together(c, o) * c.pairs),
+    ]
     for undeclared in stopped_by:
         with pytest.raises(TypeError):
             signals.values_are_float64_numbers(undeclared)
@@ -390,5 +523,9 @@ def test_signals() -> None:
         return -np.abs(counts.docs_with_word - 9.0)
 
     signals.values_fall_then_rise_where_declared(_signal(peaked))
-    signals.values_fall_then_rise_where_declared(_signal(lambda c, o: -peaked(c, o), quasi_convex=True))
-    stopped(signals.values_fall_then_rise_where_declared, _signal(peaked, quasi_convex=True), "a peak")
+    signals.values_fall_then_rise_where_declared(
+        _signal(lambda c, o: -peaked(c, o), quasi_convex=True)
+    )
+    stopped(
+        signals.values_fall_then_rise_where_declared, _signal(peaked, quasi_convex=True), "a peak"
+    )

@@ -8,7 +8,17 @@ from pathlib import Path
 import plant_signals
 import pytest
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, LossSpec, Options, Result, SignalSpec, StageContext, option
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    ComponentError,
+    LossSpec,
+    Options,
+    Result,
+    SignalSpec,
+    StageContext,
+    option,
+)
 from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 
 
@@ -16,13 +26,24 @@ class ThornOptions(Options):
     sharpness: float = option(0.5, "How sharp.", gt=0)
 
 
-THORN = LossSpec(name="thorn", summary="A thorn.", options=ThornOptions, stage="label", build=lambda options: None)  # type: ignore[arg-type,return-value]
+THORN = LossSpec(
+    name="thorn",
+    summary="A thorn.",
+    options=ThornOptions,
+    stage="label",
+    build=lambda options: None,
+)  # type: ignore[arg-type,return-value]
 
 
 def test_it_is_a_context_of_the_contract(tmp_path: Path) -> None:
     context: StageContext = make_context(tmp_path / "stage", tag="b", force=True)
     assert (context.folder, context.run_path, context.tag) == (tmp_path / "stage", tmp_path, "b")
-    assert (context.request.run_path, context.request.force, context.force, context.resume) == (tmp_path, True, True, False)
+    assert (context.request.run_path, context.request.force, context.force, context.resume) == (
+        tmp_path,
+        True,
+        True,
+        False,
+    )
     context.reporter.warn("odd")
     assert make_context().reporter.warnings == []
 
@@ -31,7 +52,10 @@ def test_components_are_those_that_were_given() -> None:
     context = make_context(components=[THORN])
     assert context.components(LossSpec) == [THORN]
     assert context.components(SignalSpec) == []
-    assert context.component(LossSpec, Choice(name="thorn", options={"sharpness": 2})) == (THORN, ThornOptions(sharpness=2))
+    assert context.component(LossSpec, Choice(name="thorn", options={"sharpness": 2})) == (
+        THORN,
+        ThornOptions(sharpness=2),
+    )
     with pytest.raises(ComponentError, match="did you mean 'thorn'"):
         context.component(LossSpec, Choice(name="thron"))
     registry = make_registry(plant_signals, THORN, name="rose")

@@ -30,7 +30,12 @@ class Averaging(nn.Module):
         masked = torch.finfo(scores.dtype).min
         logs = scores.masked_fill(~reading.mask[:, None], masked).float().log_softmax(-1)
         if self.fault == "overflow":
-            logs = scores.exp().masked_fill(~reading.mask[:, None], 0.0).div(scores.exp().sum(-1, keepdim=True)).log()
+            logs = (
+                scores.exp()
+                .masked_fill(~reading.mask[:, None], 0.0)
+                .div(scores.exp().sum(-1, keepdim=True))
+                .log()
+            )
         return logs.masked_fill(~reading.mask[:, None], float("-inf"))
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
@@ -38,7 +43,9 @@ class Averaging(nn.Module):
         return weights * 2 if self.fault == "attention" else weights
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        chosen = torch.arange(len(self.query)) if labels is None or self.fault == "labels" else labels
+        chosen = (
+            torch.arange(len(self.query)) if labels is None or self.fault == "labels" else labels
+        )
         weights = self.attention(reading, chosen)
         if self.fault == "padding":
             weights = weights + 0.1
@@ -49,17 +56,29 @@ class Averaging(nn.Module):
             return logits / (reading.words >= 0).sum(1, keepdim=True)
         if self.fault == "blocks" and labels is not None and len(labels) > 1000:
             return logits * 1.01
-        return logits - logits.mean(0) if self.fault == "batch" else logits.squeeze(1) if self.fault == "single" else logits
+        return (
+            logits - logits.mean(0)
+            if self.fault == "batch"
+            else logits.squeeze(1)
+            if self.fault == "single"
+            else logits
+        )
 
     def fold(self) -> Averaging:
-        folded = Averaging(DecoderShape(hidden=self.query.shape[1], labels=len(self.query)), self.fault)
+        folded = Averaging(
+            DecoderShape(hidden=self.query.shape[1], labels=len(self.query)), self.fault
+        )
         folded.load_state_dict(self.state_dict())
         if self.fault == "fold":
             folded.head.data += 0.1
         return folded
 
     def parameter_roles(self) -> dict[str, list[nn.Parameter]]:
-        return {"attention": [self.query]} if self.fault == "roles" else {"attention": [self.query], "head": [self.head]}
+        return (
+            {"attention": [self.query]}
+            if self.fault == "roles"
+            else {"attention": [self.query], "head": [self.head]}
+        )
 
 
 class Grouped(Averaging):
@@ -69,7 +88,9 @@ class Grouped(Averaging):
 
     def read_groups(self, reading: Reading) -> GroupedReading:
         hidden = nn.functional.dropout(reading.hidden, 0.5, self.training)
-        return GroupedReading(hidden=hidden, mask=reading.mask, words=reading.words, group_logits=hidden[:, 0, :2])
+        return GroupedReading(
+            hidden=hidden, mask=reading.mask, words=reading.words, group_logits=hidden[:, 0, :2]
+        )
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         again = self.fault == "again" or not isinstance(reading, GroupedReading)
@@ -85,7 +106,9 @@ class Planted(Averaging):
         self.bias = nn.Parameter(torch.zeros(shape.labels))
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        return super().forward(reading, labels) + (self.bias if labels is None else self.bias[labels])
+        return super().forward(reading, labels) + (
+            self.bias if labels is None else self.bias[labels]
+        )
 
     def parameter_roles(self) -> dict[str, list[nn.Parameter]]:
         return {"attention": [self.query], "head": [self.head, self.bias]}
@@ -112,7 +135,9 @@ OPTIONAL = (
 
 
 def _decoder(fault: str = "") -> DecoderSpec:
-    kind = {"planted": Planted, "planting": Planted, "grouped": Grouped, "again": Grouped}.get(fault, Averaging)
+    kind = {"planted": Planted, "planting": Planted, "grouped": Grouped, "again": Grouped}.get(
+        fault, Averaging
+    )
     return DecoderSpec(name="d", summary="D.", build=lambda options, shape: kind(shape, fault))
 
 
@@ -147,7 +172,11 @@ def test_decoders() -> None:
 def test_words_are_given_to_decoders_that_ask_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a run: all others get −1."""
     seen = []
-    monkeypatch.setattr(Averaging, "forward", lambda self, reading, labels=None: seen.append(reading.words) or reading.hidden[:, 0, :7])
+    monkeypatch.setattr(
+        Averaging,
+        "forward",
+        lambda self, reading, labels=None: seen.append(reading.words) or reading.hidden[:, 0, :7],
+    )
     decoders.logits_have_their_shape(_decoder())
     monkeypatch.setattr(Averaging, "needs_words", True, raising=False)
     decoders.logits_have_their_shape(_decoder())

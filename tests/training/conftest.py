@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 16), "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0"}
+GIVE_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 16),
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
+}
 """What is freed is returned at once (glibc's allocator and that of polars), so that a process's memory is what it holds."""
 SCRIPT = """
 import json, re, sys
@@ -46,7 +49,9 @@ def run_alone() -> Callable[[Path, str, Sequence[str]], dict[str, Any]]:
 
     def run(path: Path, name: str, sets: Sequence[str]) -> dict[str, Any]:
         command = [sys.executable, "-c", SCRIPT, str(path), name, json.dumps(list(sets))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **GIVE_BACK})
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, **GIVE_BACK}
+        )
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout.split("MEASURED")[1])
         return found

@@ -41,7 +41,9 @@ class Parts:
 def parts(small_network: Callable[..., Any]) -> Parts:
     network = small_network(labels=6)
     reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
-    split = Split(name="train", doc_ids=["a", "b", "c"], texts=TEXTS, gold=GOLD, unseen=csr_array((3, 0)))
+    split = Split(
+        name="train", doc_ids=["a", "b", "c"], texts=TEXTS, gold=GOLD, unseen=csr_array((3, 0))
+    )
     return Parts(network, reader, split)
 
 
@@ -54,7 +56,9 @@ def test_it_is_the_loss_over_all_labels_where_none_is_left_out(parts: Parts) -> 
     found, weight = step(parts, loss)(ROWS, epoch=0, seed=1)
     logits = parts.network.decoder(parts.reader.read(ROWS))
     assert weight == 2.0
-    assert torch.allclose(found, loss(logits, torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)))
+    assert torch.allclose(
+        found, loss(logits, torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32))
+    )
 
 
 def test_only_positives_and_the_hardest_negatives_count(parts: Parts) -> None:
@@ -72,16 +76,23 @@ def test_only_positives_and_the_hardest_negatives_count(parts: Parts) -> None:
 
 
 @pytest.mark.parametrize("normaliser", ["selected", "labels"])
-def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Parts, normaliser: str) -> None:
+def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(
+    parts: Parts, normaliser: str
+) -> None:
     """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no gradient with a row for every label."""
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=1, normaliser=normaliser))
     found = {}
     for sparse in (False, True):
         parts.network.zero_grad()
         parts.network.decoder.sparse = sparse
-        value, _ = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse)(ROWS, epoch=0, seed=1)
+        value, _ = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse)(
+            ROWS, epoch=0, seed=1
+        )
         value.backward()
-        found[sparse] = value.detach(), {n: p.grad for n, p in parts.network.named_parameters() if p.grad is not None}
+        found[sparse] = (
+            value.detach(),
+            {n: p.grad for n, p in parts.network.named_parameters() if p.grad is not None},
+        )
     torch.testing.assert_close(found[True][0], found[False][0])
     assert found[True][1].keys() == found[False][1].keys()
     for name, gradient in found[True][1].items():
@@ -98,19 +109,28 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
 
     def with_candidates(found: dict[int, list[int]]) -> Tensor:
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
-        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=ShortlistedLabels(lists, 6))(
-            ROWS, epoch=0, seed=1
-        )[0]
+        return FineTuning(
+            parts.network,
+            parts.reader,
+            parts.split,
+            loss,
+            CPU,
+            candidates=ShortlistedLabels(lists, 6),
+        )(ROWS, epoch=0, seed=1)[0]
 
     logits = parts.network.decoder(parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
     selected = targets > 0
     for number, row in enumerate(ROWS):
         negatives = [label for label in proposed[row] if not targets[number, label]]
-        selected[number, sorted(negatives, key=lambda label: -float(logits[number, label]))[:2]] = True
+        selected[number, sorted(negatives, key=lambda label: -float(logits[number, label]))[:2]] = (
+            True
+        )
     torch.testing.assert_close(with_candidates(proposed), loss(logits, targets, selected))
     everything = step(parts, loss)(ROWS, epoch=0, seed=1)[0]
-    torch.testing.assert_close(with_candidates({row: list(range(6)) for row in range(3)}), everything)
+    torch.testing.assert_close(
+        with_candidates({row: list(range(6)) for row in range(3)}), everything
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -118,21 +138,35 @@ def test_few_candidates_all_count_beside_positives_and_random_negatives(
     parts: Parts, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more candidates than hard negatives: they are scored once, with gradient, and nothing else is."""
-    loss = Focal(FocalOptions(hard_negatives=4, random_negatives=2))  # of 2 candidates at most, half of the hard ones: 1 random
-    candidates = ShortlistedLabels([np.array(labels, dtype=np.int64) for labels in ([], [0, 3], [5])], 6)
+    loss = Focal(
+        FocalOptions(hard_negatives=4, random_negatives=2)
+    )  # of 2 candidates at most, half of the hard ones: 1 random
+    candidates = ShortlistedLabels(
+        [np.array(labels, dtype=np.int64) for labels in ([], [0, 3], [5])], 6
+    )
     logits = parts.network.decoder(parts.reader.read(ROWS))
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
     asked = []
     monkeypatch.setattr(
-        finetuning, "score_pairs", lambda decoder, reading, wanted: (asked.append(wanted), score_pairs(decoder, reading, wanted))[1]
+        finetuning,
+        "score_pairs",
+        lambda decoder, reading, wanted: (
+            asked.append(wanted),
+            score_pairs(decoder, reading, wanted),
+        )[1],
     )
     parts.network.decoder.sparse = sparse
-    tuning = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse, candidates=candidates)
+    tuning = FineTuning(
+        parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse, candidates=candidates
+    )
     for seed in range(3):
         found, _ = tuning(ROWS, epoch=0, seed=seed)
         (selected,) = asked
         asked.clear()
-        assert selected.sum(1).tolist() == [3, 5]  # 1 positive, 1 candidate, 1 random; 2 positives, 2 candidates, 1 random
+        assert selected.sum(1).tolist() == [
+            3,
+            5,
+        ]  # 1 positive, 1 candidate, 1 random; 2 positives, 2 candidates, 1 random
         for row, labels in enumerate(([2, 5], [0, 1, 2, 3])):
             assert selected[row, labels].all()
         torch.testing.assert_close(found, loss(logits, targets, selected))
@@ -151,7 +185,9 @@ def test_random_negatives_follow_from_the_seed(parts: Parts) -> None:
 
 def test_the_anchor_fades_out_linearly() -> None:
     anchor = Anchor(planter=None, loss=None, weight=0.8, epochs=4)  # type: ignore[arg-type]
-    assert [anchor.strength(epoch) for epoch in range(6)] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0])
+    assert [anchor.strength(epoch) for epoch in range(6)] == pytest.approx(
+        [0.8, 0.6, 0.4, 0.2, 0.0, 0.0]
+    )
 
 
 def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Parts) -> None:
@@ -168,7 +204,12 @@ GROUPS = torch.tensor([0, 0, 1, 1, 2, 2])
 
 def with_groups(reading: Reading) -> GroupedReading:
     """Three groups, scored by the first token."""
-    return GroupedReading(hidden=reading.hidden, mask=reading.mask, words=reading.words, group_logits=reading.hidden[:, 0, :3])
+    return GroupedReading(
+        hidden=reading.hidden,
+        mask=reading.mask,
+        words=reading.words,
+        group_logits=reading.hidden[:, 0, :3],
+    )
 
 
 @pytest.mark.parametrize("hard", [0, 1])
@@ -185,17 +226,25 @@ def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPat
     plain, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     decoder = parts.network.decoder
     monkeypatch.setattr(type(decoder), "groups", GROUPS, raising=False)
-    monkeypatch.setattr(type(decoder), "read_groups", lambda self, reading: with_groups(reading), raising=False)
+    monkeypatch.setattr(
+        type(decoder), "read_groups", lambda self, reading: with_groups(reading), raising=False
+    )
     both, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     reading = parts.reader.read(ROWS)
     targets = torch.from_numpy(GOLD[ROWS].toarray()).float()
-    torch.testing.assert_close(both, plain + group_loss(GROUPS, loss, reading.hidden[:, 0, :3], targets, seed=1))
+    torch.testing.assert_close(
+        both, plain + group_loss(GROUPS, loss, reading.hidden[:, 0, :3], targets, seed=1)
+    )
 
 
 @pytest.mark.parametrize("way", ["once", "blocks", "sparse", "few candidates", "many candidates"])
-def test_a_batch_is_read_once_for_labels_and_groups(parts: Parts, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_read_once_for_labels_and_groups(
+    parts: Parts, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In training, where values are dropped, both losses see the same states, however labels are scored."""
-    monkeypatch.setattr(label_scores, "LABELS_PER_BLOCK", 2 if way == "blocks" else label_scores.LABELS_PER_BLOCK)
+    monkeypatch.setattr(
+        label_scores, "LABELS_PER_BLOCK", 2 if way == "blocks" else label_scores.LABELS_PER_BLOCK
+    )
     shape = DecoderShape(hidden=16, labels=6, parents=["a", "a", "b", "b", "c", "c"])
     torch.manual_seed(0)
     decoder = JointLaat(JointLaatOptions(lstm=5, inner=4, context=3, dropout=0.5), shape).train()
@@ -210,12 +259,22 @@ def test_a_batch_is_read_once_for_labels_and_groups(parts: Parts, way: str, monk
 
     torch.manual_seed(1)
     read = decoder.read_groups(parts.reader.read(ROWS))
-    expected = loss(decoder(read), targets, torch.ones_like(targets) > 0) + group_loss(GROUPS, loss, read.group_logits, targets, seed=1)
+    expected = loss(decoder(read), targets, torch.ones_like(targets) > 0) + group_loss(
+        GROUPS, loss, read.group_logits, targets, seed=1
+    )
     calls: list[int] = []
     decoder.states.register_forward_hook(lambda *given: calls.append(1))
     decoder.upper.register_forward_hook(lambda *given: calls.append(2))
     torch.manual_seed(1)
-    tuning = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=way == "sparse", candidates=candidates)
+    tuning = FineTuning(
+        parts.network,
+        parts.reader,
+        parts.split,
+        loss,
+        CPU,
+        sparse=way == "sparse",
+        candidates=candidates,
+    )
     found, _ = tuning(ROWS, epoch=0, seed=1)
     assert calls == [1, 2]
     torch.testing.assert_close(found, expected)

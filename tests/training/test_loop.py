@@ -30,7 +30,14 @@ from plant_cli.runs.damage import CHECKPOINT_MARK, write_mark
 from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.session import Session
 from plant_cli.training import checkpointing, loop
-from plant_cli.training.checkpointing import TrainingState, draw_curve, load_checkpoint, open_tracker, save_checkpoint, whole_checkpoints
+from plant_cli.training.checkpointing import (
+    TrainingState,
+    draw_curve,
+    load_checkpoint,
+    open_tracker,
+    save_checkpoint,
+    whole_checkpoints,
+)
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.optimiser import Rates
 from plant_cli.training.strategies import full_state
@@ -43,7 +50,15 @@ LENGTHS = np.array([3, 1, 2, 5, 4, 2], dtype=np.int64)
 class Played:
     """A training run whose loss is the mean squared query, and whose validation values are given."""
 
-    def __init__(self, network: Any, folder: Path, values: list[float], *, least_gain: float = 0.0, **options: Any) -> None:
+    def __init__(
+        self,
+        network: Any,
+        folder: Path,
+        values: list[float],
+        *,
+        least_gain: float = 0.0,
+        **options: Any,
+    ) -> None:
         self.network = network
         self.folder = folder
         self.values = values
@@ -72,15 +87,23 @@ class Played:
         self.queries.append(self.network.decoder.queries.detach().clone())
         return {"value": self.values[len(self.queries) - 1]}
 
-    def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
+    def run(
+        self,
+        plant: Callable[[], dict[str, float]] | None = None,
+        memory: dict[str, bool] | None = None,
+    ) -> TrainingResult:
         plan = replace(self.plan, room=self.room)
-        training = TrainingLoop(self.session, self.network, self.hardware, plan, self.lengths, frozenset({"attention"}))
+        training = TrainingLoop(
+            self.session, self.network, self.hardware, plan, self.lengths, frozenset({"attention"})
+        )
         return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
 @pytest.fixture
 def play(small_network: Callable[..., Any], tmp_path: Path) -> Callable[..., Played]:
-    return lambda *values, **options: Played(small_network(), tmp_path / "stage", list(values), **options)
+    return lambda *values, **options: Played(
+        small_network(), tmp_path / "stage", list(values), **options
+    )
 
 
 def test_the_best_epoch_is_what_remains(play: Callable[..., Played]) -> None:
@@ -89,7 +112,9 @@ def test_the_best_epoch_is_what_remains(play: Callable[..., Played]) -> None:
     assert (outcome.best_epoch, outcome.kept["value"], outcome.epochs) == (1, 0.5, 3)
     assert torch.equal(played.network.decoder.queries, played.queries[1])
     assert not torch.equal(played.queries[1], played.queries[2])
-    history = [json.loads(line) for line in (played.folder / "history.jsonl").read_text().splitlines()]
+    history = [
+        json.loads(line) for line in (played.folder / "history.jsonl").read_text().splitlines()
+    ]
     assert [(row["epoch"], row["value"]) for row in history] == [(1, 0.1), (2, 0.5), (3, 0.3)]
     assert history[0]["loss"] > history[2]["loss"]
 
@@ -110,19 +135,25 @@ def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> Non
     assert outcome.kept == outcome.history[0]
 
 
-def test_an_epoch_that_spoils_the_start_is_undone_and_the_next_learns_more_slowly(play: Callable[..., Played]) -> None:
+def test_an_epoch_that_spoils_the_start_is_undone_and_the_next_learns_more_slowly(
+    play: Callable[..., Played],
+) -> None:
     played = play(0.1, 0.95, 0.2)
     played.plan = replace(played.plan, returns=True)
     start = played.network.decoder.queries.detach().clone()
     outcome = played.run(lambda: {"value": 0.9})
     moved = [float((queries - start).abs().max()) for queries in played.queries]
-    assert 0 < moved[1] < moved[0] / 2, "the second epoch began at the start, with a quarter of the rates"
+    assert 0 < moved[1] < moved[0] / 2, (
+        "the second epoch began at the start, with a quarter of the rates"
+    )
     assert moved[2] > moved[1], "the third one goes on from the second, though it was worse"
     assert outcome.best_epoch == 1
     assert "epoch 1 is undone" in " ".join(played.session.reporter.notes)  # type: ignore[attr-defined]
 
 
-def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_are_drawn_and_trackers_told_on_request(
+    play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
+) -> None:
     played = play(0.1, 0.5, 0.2, curves=True)
     notes: list[str] = []
     monkeypatch.setattr(played.session.reporter, "note", notes.append)
@@ -131,7 +162,9 @@ def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Playe
     monkeypatch.setattr(loop, "open_tracker", lambda *_, **__: accelerator)
     history = played.run().history
     assert notes[-1].endswith("value ▁█▃")
-    assert [values["value"] for _, values in told if "value" in values] == [row["value"] for row in history]
+    assert [values["value"] for _, values in told if "value" in values] == [
+        row["value"] for row in history
+    ]
     assert [step for step, values in told if "loss" in values] == list(range(6))
 
 
@@ -140,13 +173,17 @@ def test_patience_ends_training_early(play: Callable[..., Played]) -> None:
 
 
 @pytest.mark.parametrize(("left", "epochs"), [(-1.0, 1), (1e6, 4)])
-def test_no_epoch_begins_that_would_end_too_late(play: Callable[..., Played], left: float, epochs: int) -> None:
+def test_no_epoch_begins_that_would_end_too_late(
+    play: Callable[..., Played], left: float, epochs: int
+) -> None:
     played = play(0.5, 0.6, 0.7, 0.8)
     played.session = replace(played.session, deadline=time.monotonic() + left)
     assert played.run().epochs == epochs
 
 
-def test_small_gains_do_not_keep_training_going_but_the_best_epoch_stays_the_best(play: Callable[..., Played]) -> None:
+def test_small_gains_do_not_keep_training_going_but_the_best_epoch_stays_the_best(
+    play: Callable[..., Played],
+) -> None:
     """Gains add up: 0.5, then 0.53 and 0.56 by less than 0.05 each, of which the second is a gain over the first value."""
     outcome = play(0.5, 0.53, 0.56, 0.57, 0.58, 0.9, patience=1, least_gain=0.05).run()
     assert (outcome.epochs, outcome.best_epoch, outcome.kept["value"]) == (2, 1, 0.53)
@@ -162,7 +199,10 @@ def test_every_document_is_read_once_an_epoch(play: Callable[..., Played]) -> No
         assert sorted(row for rows in epoch for row in rows) == [0, 1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(("batch", "micro_batch", "sizes"), [(5, 2, [2, 2, 1, 1]), (1, 4, [1] * 6), (3, 2, [2, 1, 2, 1]), (4, 9, [4, 2])])
+@pytest.mark.parametrize(
+    ("batch", "micro_batch", "sizes"),
+    [(5, 2, [2, 2, 1, 1]), (1, 4, [1] * 6), (3, 2, [2, 1, 2, 1]), (4, 9, [4, 2])],
+)
 def test_a_step_has_as_many_documents_as_were_asked_for(
     play: Callable[..., Played], batch: int, micro_batch: int, sizes: list[int]
 ) -> None:
@@ -177,14 +217,18 @@ def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
     played = play(0.1)
     before = {name: p.detach().clone() for name, p in played.network.named_parameters()}
     played.run()
-    moved = {name for name, p in played.network.named_parameters() if not torch.equal(p, before[name])}
+    moved = {
+        name for name, p in played.network.named_parameters() if not torch.equal(p, before[name])
+    }
     assert "decoder.queries" in moved
     attention = {id(p) for p in played.network.decoder.parameter_roles()["attention"]}
     assert all(id(dict(played.network.named_parameters())[name]) in attention for name in moved)
 
 
 @pytest.mark.parametrize(("batch", "micro_batch"), [(4, 2), (4, 1), (4, 4)])
-def test_accumulated_micro_batches_are_one_step_of_their_mean(play: Callable[..., Played], batch: int, micro_batch: int) -> None:
+def test_accumulated_micro_batches_are_one_step_of_their_mean(
+    play: Callable[..., Played], batch: int, micro_batch: int
+) -> None:
     """The loss is the same for every document, so that the cut into micro-batches must not matter."""
     played = play(0.1, batch=batch, micro_batch=micro_batch, warmup=0.0)
     played.run()
@@ -209,7 +253,9 @@ class Drawn(Played):
         return loss, float(len(rows))
 
 
-@pytest.mark.parametrize(("tokens", "holds"), [(10**6, 10**9), (400, 10**9), (1, 10**9), (10**6, 100), (10**6, 48)])
+@pytest.mark.parametrize(
+    ("tokens", "holds"), [(10**6, 10**9), (400, 10**9), (1, 10**9), (10**6, 100), (10**6, 48)]
+)
 def test_what_memory_holds_changes_no_loss_and_no_weight(
     small_network: Callable[..., Any], tmp_path: Path, tokens: int, holds: int
 ) -> None:
@@ -221,15 +267,21 @@ def test_what_memory_holds_changes_no_loss_and_no_weight(
         return played, played.run()
 
     (whole, expected), (parts, found) = train("whole", 10**6, 10**9), train("parts", tokens, holds)
-    assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in expected.history], rel=1e-5)
+    assert [row["loss"] for row in found.history] == pytest.approx(
+        [row["loss"] for row in expected.history], rel=1e-5
+    )
     torch.testing.assert_close(parts.queries[-1], whole.queries[-1])
-    assert max(len(rows) * parts.lengths[rows].max() for rows in parts.rows) <= max(min(tokens, holds), 40)
+    assert max(len(rows) * parts.lengths[rows].max() for rows in parts.rows) <= max(
+        min(tokens, holds), 40
+    )
     told: list[str] = parts.session.reporter.warnings  # type: ignore[attr-defined]
     assert (len(told) > 0) == (holds < 10**9)
     assert all("memory ran out: a micro-batch has" in one for one in told)
 
 
-def test_a_number_of_documents_is_a_limit_where_memory_runs_out_too(small_network: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_number_of_documents_is_a_limit_where_memory_runs_out_too(
+    small_network: Callable[..., Any], tmp_path: Path
+) -> None:
     played = Drawn(small_network(), tmp_path / "stage", [0.1], batch=6, micro_batch=3)
     played.lengths, played.holds = np.tile(LENGTHS * 8, 4), 70
     played.run()
@@ -238,14 +290,18 @@ def test_a_number_of_documents_is_a_limit_where_memory_runs_out_too(small_networ
     assert {row for rows in played.rows for row in rows} == set(range(24))
 
 
-def test_one_document_that_does_not_fit_ends_training(small_network: Callable[..., Any], tmp_path: Path) -> None:
+def test_one_document_that_does_not_fit_ends_training(
+    small_network: Callable[..., Any], tmp_path: Path
+) -> None:
     played = Drawn(small_network(), tmp_path / "stage", [0.1])
     played.room, played.holds = Room(4, 10**6), 2
     with pytest.raises(torch.OutOfMemoryError):
         played.run()
 
 
-def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[..., Played]) -> None:
+def test_a_loss_that_is_no_number_stops_with_the_documents_named(
+    play: Callable[..., Played],
+) -> None:
     played = play(0.1, 0.2)
     played.at = 3  # the second epoch
     with pytest.raises(TrainingError, match="not a number in epoch 2, step 3") as caught:
@@ -263,16 +319,27 @@ class Spoiled(Played):
         loss, weight = super().step(rows, epoch=epoch, seed=seed)
         if len(self.rows) - 1 in self.spoiled:
             queries = self.network.decoder.queries
-            loss = loss * float("nan") if len(self.rows) % 2 else loss + (queries.flatten()[0] - queries.flatten()[0].detach()).sqrt()
+            loss = (
+                loss * float("nan")
+                if len(self.rows) % 2
+                else loss + (queries.flatten()[0] - queries.flatten()[0].detach()).sqrt()
+            )
         return loss, weight
 
 
 @pytest.fixture
-def spoil(small_network: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Spoiled]:
+def spoil(
+    small_network: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Spoiled]:
     """A run of three steps an epoch whose losses are left on the device, as on a card."""
     monkeypatch.setattr(loop, "leaves_losses", lambda hardware: True)
 
-    def make(*values: float, dtype: torch.dtype = torch.bfloat16, spoiled: set[int] = frozenset(), name: str = "stage") -> Spoiled:  # type: ignore[assignment]
+    def make(
+        *values: float,
+        dtype: torch.dtype = torch.bfloat16,
+        spoiled: set[int] = frozenset(),
+        name: str = "stage",
+    ) -> Spoiled:  # type: ignore[assignment]
         played = Spoiled(small_network(), tmp_path / name, list(values), batch=2, warmup=0.0)
         played.spoiled, played.hardware = frozenset(spoiled), replace(CPU, dtype=dtype)
         return played
@@ -280,7 +347,9 @@ def spoil(small_network: Callable[..., Any], tmp_path: Path, monkeypatch: pytest
     return make
 
 
-def test_losses_that_are_left_on_the_device_are_the_same(spoil: Callable[..., Spoiled], play: Callable[..., Played]) -> None:
+def test_losses_that_are_left_on_the_device_are_the_same(
+    spoil: Callable[..., Spoiled], play: Callable[..., Played]
+) -> None:
     left, asked = spoil(0.1, 0.2), play(0.1, 0.2, batch=2, warmup=0.0)
     found = [row["loss"] for row in left.run().history]
     with pytest.MonkeyPatch.context() as patch:
@@ -289,8 +358,12 @@ def test_losses_that_are_left_on_the_device_are_the_same(spoil: Callable[..., Sp
     torch.testing.assert_close(left.queries[-1], asked.queries[-1], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("spoiled", [{0}, {1}, {3, 4, 5}], ids=["loss", "gradient", "a whole epoch"])
-def test_a_step_that_bf16_spoils_changes_nothing_and_is_told(spoil: Callable[..., Spoiled], spoiled: set[int]) -> None:
+@pytest.mark.parametrize(
+    "spoiled", [{0}, {1}, {3, 4, 5}], ids=["loss", "gradient", "a whole epoch"]
+)
+def test_a_step_that_bf16_spoils_changes_nothing_and_is_told(
+    spoil: Callable[..., Spoiled], spoiled: set[int]
+) -> None:
     played = spoil(0.1, 0.2, spoiled=spoiled)
     history = played.run().history
     assert all(row["loss"] > 0 for row in history[: 2 - (len(spoiled) == 3)])
@@ -298,13 +371,21 @@ def test_a_step_that_bf16_spoils_changes_nothing_and_is_told(spoil: Callable[...
     assert torch.equal(*played.queries) == (len(spoiled) == 3)
     (told,) = played.session.reporter.warnings  # type: ignore[attr-defined]
     assert f"{len(spoiled)} of 3 steps changed nothing" in told
-    state = torch.load(next((played.folder / "checkpoints").glob("step-00000006/optimizer.pt")), weights_only=True)["state"]
+    state = torch.load(
+        next((played.folder / "checkpoints").glob("step-00000006/optimizer.pt")), weights_only=True
+    )["state"]
     assert {int(values["step"]) for values in state.values()} == {6 - len(spoiled)}
 
 
-@pytest.mark.parametrize(("dtype", "spoiled", "step"), [(torch.bfloat16, {0, 1, 2, 3}, None), (torch.float32, {1}, 2)])
+@pytest.mark.parametrize(
+    ("dtype", "spoiled", "step"), [(torch.bfloat16, {0, 1, 2, 3}, None), (torch.float32, {1}, 2)]
+)
 def test_too_many_such_steps_end_the_training_and_in_fp32_one_does(
-    spoil: Callable[..., Spoiled], dtype: torch.dtype, spoiled: set[int], step: int | None, monkeypatch: pytest.MonkeyPatch
+    spoil: Callable[..., Spoiled],
+    dtype: torch.dtype,
+    spoiled: set[int],
+    step: int | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop, "SKIPPED_STEPS", (2, 0.0))
     played = spoil(0.1, dtype=dtype, spoiled=spoiled)
@@ -313,14 +394,25 @@ def test_too_many_such_steps_end_the_training_and_in_fp32_one_does(
     assert f"rows {', '.join(map(str, played.rows[(step or 3) - 1]))}" in caught.value.where
 
 
-@pytest.mark.parametrize(("copies", "options"), [(1, {}), (25, {"batch": 70, "micro_batch": 1})], ids=["few", "more than 64 a step"])
+@pytest.mark.parametrize(
+    ("copies", "options"),
+    [(1, {}), (25, {"batch": 70, "micro_batch": 1})],
+    ids=["few", "more than 64 a step"],
+)
 def test_every_micro_batch_draws_for_itself(
-    play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch, copies: int, options: dict[str, int]
+    play: Callable[..., Played],
+    monkeypatch: pytest.MonkeyPatch,
+    copies: int,
+    options: dict[str, int],
 ) -> None:
     played, seeds = play(0.1, 0.2, **options), list[int]()
     played.lengths = np.tile(LENGTHS, copies)
     right = played.step
-    monkeypatch.setattr(played, "step", lambda rows, *, epoch, seed: seeds.append(seed) or right(rows, epoch=epoch, seed=seed))
+    monkeypatch.setattr(
+        played,
+        "step",
+        lambda rows, *, epoch, seed: seeds.append(seed) or right(rows, epoch=epoch, seed=seed),
+    )
     played.run()
     assert len(set(seeds)) == len(seeds) == len(played.rows) == (6 if copies == 1 else 300)
 
@@ -333,7 +425,9 @@ def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> 
     assert torch.equal(again.network.decoder.queries, first.queries[0])
 
 
-def test_a_link_in_the_place_of_all_checkpoints_is_refused(play: Callable[..., Played], tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_all_checkpoints_is_refused(
+    play: Callable[..., Played], tmp_path: Path
+) -> None:
     """Nothing is written there, and nothing is tidied up."""
     first, again = play(0.9, 0.1), play(0.9, 0.1)
     first.run()
@@ -368,7 +462,11 @@ def test_checkpoints_within_an_epoch_come_every_so_many_minutes(
     """On a clock that goes on by ten seconds each time it is looked at."""
     clock, saved = count(step=10), list[int]()
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(loop.checkpointing, "save_checkpoint", lambda folder, weights, learned, position, best: saved.append(position.step))
+    monkeypatch.setattr(
+        loop.checkpointing,
+        "save_checkpoint",
+        lambda folder, weights, learned, position, best: saved.append(position.step),
+    )
     play(0.1, 0.2, checkpoint_minutes=minutes).run()
     assert saved == steps
 
@@ -382,16 +480,25 @@ def trained() -> tuple[nn.Linear, torch.optim.AdamW]:
     return layer, optimizer
 
 
-def kept(layer: nn.Linear, optimizer: torch.optim.AdamW) -> tuple[dict[str, nn.Parameter], dict[str, Any]]:
+def kept(
+    layer: nn.Linear, optimizer: torch.optim.AdamW
+) -> tuple[dict[str, nn.Parameter], dict[str, Any]]:
     return dict(layer.named_parameters()), full_state(optimizer, keep=True)
 
 
 def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:
     layer, optimizer = trained()
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(epoch=2, step=7, best=0.5), {"weight": torch.ones(2, 3)})
+    save_checkpoint(
+        tmp_path,
+        *kept(layer, optimizer),
+        TrainingState(epoch=2, step=7, best=0.5),
+        {"weight": torch.ones(2, 3)},
+    )
     other = nn.Linear(3, 2)
     fresh = torch.optim.AdamW(other.parameters(), lr=0.1)
-    position, best = load_checkpoint(tmp_path, other, fresh, pytest.fail) or pytest.fail("no checkpoint")
+    position, best = load_checkpoint(tmp_path, other, fresh, pytest.fail) or pytest.fail(
+        "no checkpoint"
+    )
     assert torch.equal(other.weight, layer.weight)
     assert (position.epoch, position.step, position.best) == (2, 7, 0.5)
     assert torch.equal(best["weight"], torch.ones(2, 3))
@@ -402,7 +509,9 @@ def test_whoever_may_read_new_files_may_read_a_checkpoint(tmp_path: Path) -> Non
     layer, optimizer = trained()
     before = os.umask(0o022)
     try:
-        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=1), {"weight": torch.ones(2, 3)})
+        save_checkpoint(
+            tmp_path, *kept(layer, optimizer), TrainingState(step=1), {"weight": torch.ones(2, 3)}
+        )
     finally:
         os.umask(before)
     files = list((tmp_path / "step-00000001").iterdir())
@@ -410,7 +519,9 @@ def test_whoever_may_read_new_files_may_read_a_checkpoint(tmp_path: Path) -> Non
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o644}
 
 
-def test_a_disk_that_the_optimisers_state_fills_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_the_optimisers_state_fills_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no /dev/full here")
@@ -444,22 +555,40 @@ FILES = ("weights.safetensors", "optimizer.pt", "best.safetensors")
         ("DONE", "empty", "step-00000002 is damaged"),  # without hashes
         ("best.safetensors", "remove", "'best.safetensors' of the checkpoint is gone"),
         *((file, "overwrite", "step-00000002 is damaged") for file in (*FILES, "position.json")),
-        *((file, "flip a bit", f"the file '{file}' of the checkpoint is damaged") for file in FILES),
+        *(
+            (file, "flip a bit", f"the file '{file}' of the checkpoint is damaged")
+            for file in FILES
+        ),
     ],
 )
-def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str, change: str, why: str | None) -> None:
+def test_a_damaged_one_is_passed_over_for_the_one_before(
+    tmp_path: Path, file: str, change: str, why: str | None
+) -> None:
     layer, optimizer = trained()
     for step in (1, 2):
-        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=step), {"weight": torch.ones(2, 3)})
+        save_checkpoint(
+            tmp_path,
+            *kept(layer, optimizer),
+            TrainingState(step=step),
+            {"weight": torch.ones(2, 3)},
+        )
     path = tmp_path / "step-00000002" / file
     before = path.read_bytes()
     path.unlink()
     if change != "remove":
-        path.write_bytes({"empty": b"", "overwrite": b"\x00damaged", "flip a bit": before[:-1] + bytes([before[-1] ^ 1])}[change])
+        path.write_bytes(
+            {
+                "empty": b"",
+                "overwrite": b"\x00damaged",
+                "flip a bit": before[:-1] + bytes([before[-1] ^ 1]),
+            }[change]
+        )
     if change in ("remove", "empty"):
         assert [place.name for place in whole_checkpoints(tmp_path)] == ["step-00000001"]
     told: list[str] = []
-    position, best = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    position, best = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail(
+        "no checkpoint"
+    )
     assert (position.step, list(best)) == (1, ["weight"])
     assert len(told) == (why is not None)
     assert (why or "") in "".join(told)
@@ -483,15 +612,30 @@ def test_a_link_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None
 def test_equal_checkpoints_are_equal_bytes(tmp_path: Path) -> None:
     layer, optimizer = trained()
     for name in ("one", "two"):
-        save_checkpoint(tmp_path / name, *kept(layer, optimizer), TrainingState(step=1), {"weight": torch.ones(2, 3)})
-    one, two = ((tmp_path / name / "step-00000001" / "weights.safetensors").read_bytes() for name in ("one", "two"))
+        save_checkpoint(
+            tmp_path / name,
+            *kept(layer, optimizer),
+            TrainingState(step=1),
+            {"weight": torch.ones(2, 3)},
+        )
+    one, two = (
+        (tmp_path / name / "step-00000001" / "weights.safetensors").read_bytes()
+        for name in ("one", "two")
+    )
     assert one == two
 
 
-def test_a_position_of_other_types_and_the_state_of_another_optimiser_are_passed_over(tmp_path: Path) -> None:
+def test_a_position_of_other_types_and_the_state_of_another_optimiser_are_passed_over(
+    tmp_path: Path,
+) -> None:
     layer, optimizer = trained()
     for step in (1, 2, 3):
-        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=step), {"weight": torch.ones(2, 3)})
+        save_checkpoint(
+            tmp_path,
+            *kept(layer, optimizer),
+            TrainingState(step=step),
+            {"weight": torch.ones(2, 3)},
+        )
     other = torch.optim.AdamW([{"params": [layer.weight]}, {"params": [layer.bias]}], lr=0.1)
     told: list[str] = []
     assert load_checkpoint(tmp_path, layer, other, told.append) is None
@@ -499,7 +643,9 @@ def test_a_position_of_other_types_and_the_state_of_another_optimiser_are_passed
     place = tmp_path / "step-00000003"
     write_json(place / "position.json", {**read_json(place / "position.json", "it"), "epoch": "x"})
     write_mark(place / CHECKPOINT_MARK)
-    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail(
+        "no checkpoint"
+    )
     assert position.step == 2
     assert "epoch" in told[-1]
 
@@ -534,7 +680,10 @@ def remembered() -> Iterator[list[Any]]:
 
 def test_a_tracker_is_told_the_plan_and_every_figure(remembered: list[Any], tmp_path: Path) -> None:
     accelerator = open_tracker(
-        "remembering", tmp_path, {"epochs": 3, "rates": {"head": 1.0}, "schedule": "all", "patience": None}, cpu=True
+        "remembering",
+        tmp_path,
+        {"epochs": 3, "rates": {"head": 1.0}, "schedule": "all", "patience": None},
+        cpu=True,
     )
     accelerator.log({"loss": 0.5}, step=7)
     assert remembered == ["plant", {"epochs": 3, "schedule": "all"}, (7, {"loss": 0.5})]
@@ -552,7 +701,9 @@ def test_an_unknown_tracker_is_named_with_those_there_are(tmp_path: Path) -> Non
     assert "tensorboard" in caught.value.todo
 
 
-def test_a_tracker_whose_package_is_missing_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_whose_package_is_missing_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also before there is any state of accelerate, which the tracker would be the first to ask for."""
     monkeypatch.setattr(accelerates, "_available_trackers", [])
     monkeypatch.setattr(PartialState, "_shared_state", {})

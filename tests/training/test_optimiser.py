@@ -43,21 +43,32 @@ ROWS, STEPS, WIDTH = 6, 12, 3
 
 
 def table(seed: int = 0) -> nn.Parameter:
-    return nn.Parameter(torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+    return nn.Parameter(
+        torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    )
 
 
 def drawn_steps(seed: int = 1) -> list[tuple[Tensor, Tensor]]:
     """Rows that each step touches, the last one never, and their gradients."""
     draw = torch.Generator().manual_seed(seed)
     chosen = [torch.randperm(ROWS - 1, generator=draw)[: 1 + step % 4] for step in range(STEPS)]
-    return [(rows, torch.randn(len(rows), 3, generator=draw, dtype=torch.float64)) for rows in chosen]
+    return [
+        (rows, torch.randn(len(rows), 3, generator=draw, dtype=torch.float64)) for rows in chosen
+    ]
 
 
-def play(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, steps: Sequence[tuple[Tensor, Tensor]], first: int = 0) -> None:
+def play(
+    optimizer: torch.optim.Optimizer,
+    parameter: nn.Parameter,
+    steps: Sequence[tuple[Tensor, Tensor]],
+    first: int = 0,
+) -> None:
     """Steps at a falling rate."""
     for number, (rows, values) in enumerate(steps, start=first):
         optimizer.param_groups[0]["lr"] = 0.1 / (1 + number)
-        parameter.grad = torch.sparse_coo_tensor(rows[None], values, (ROWS, 3), check_invariants=True)
+        parameter.grad = torch.sparse_coo_tensor(
+            rows[None], values, (ROWS, 3), check_invariants=True
+        )
         optimizer.step()
 
 
@@ -78,7 +89,9 @@ def test_each_row_is_a_parameter_of_its_own(monkeypatch: pytest.MonkeyPatch, blo
                 reference.param_groups[0]["lr"] = 0.1 / (1 + number)
                 parameter.grad = values[rows.tolist().index(row)].clone()
                 reference.step()
-    torch.testing.assert_close(found.detach(), torch.stack([p.detach() for p in alone]), rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(
+        found.detach(), torch.stack([p.detach() for p in alone]), rtol=1e-12, atol=1e-13
+    )
 
 
 def test_rows_that_were_not_touched_keep_every_bit() -> None:
@@ -127,8 +140,12 @@ def test_a_saved_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
 def test_the_state_of_a_whole_table_goes_on_row_by_row() -> None:
     """As where tables were shared between processes, and are no longer: every row has had every step."""
     found, expected = table(), table()
-    gradients = torch.randn(2, ROWS, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    whole, reference = (torch.optim.AdamW([p], lr=0.1, weight_decay=0.2, fused=True) for p in (found, expected))
+    gradients = torch.randn(
+        2, ROWS, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64
+    )
+    whole, reference = (
+        torch.optim.AdamW([p], lr=0.1, weight_decay=0.2, fused=True) for p in (found, expected)
+    )
     for optimizer, parameter in ((whole, found), (reference, expected)):
         parameter.grad = gradients[0].clone()
         optimizer.step()
@@ -144,7 +161,10 @@ def test_a_step_that_is_spoiled_changes_nothing_and_only_that_one() -> None:
     table, plain = (nn.Parameter(torch.ones(4, 2)) for _ in range(2))
     optimizer = RowAdamW([{"params": [table, plain], "lr": 0.1}], [table], weight_decay=0.2)
     for spoiled in (True, False):
-        table.grad, plain.grad = torch.full((4, 2), torch.nan if spoiled else 1.0), torch.full((4, 2), torch.nan if spoiled else 1.0)
+        table.grad, plain.grad = (
+            torch.full((4, 2), torch.nan if spoiled else 1.0),
+            torch.full((4, 2), torch.nan if spoiled else 1.0),
+        )
         optimizer.found_inf = torch.tensor(float(spoiled))
         optimizer.step()
         assert table.grad is None
@@ -156,7 +176,9 @@ def test_a_step_that_is_spoiled_changes_nothing_and_only_that_one() -> None:
 
 def test_groups_whose_rate_is_zero_rest() -> None:
     parameter, other = table(), table(1)
-    optimizer = RowAdamW([{"params": [parameter], "lr": 0.0}, {"params": [other], "lr": 0.1}], weight_decay=0.2)
+    optimizer = RowAdamW(
+        [{"params": [parameter], "lr": 0.0}, {"params": [other], "lr": 0.1}], weight_decay=0.2
+    )
     parameter.grad, other.grad = torch.ones_like(parameter), torch.ones_like(other)
     optimizer.step()
     assert list(optimizer.state) == [other]  # not even its steps are counted
@@ -213,15 +235,28 @@ def test_a_phase_may_take_several_epochs() -> None:
     assert [factors(groups(), epoch, slow)[3] for epoch in (5, 6)] == [0.0, 1.0]
 
 
-def test_the_rate_of_the_backbone_falls_from_its_last_layers_to_its_first(small_network: Callable[..., Any]) -> None:
+def test_the_rate_of_the_backbone_falls_from_its_last_layers_to_its_first(
+    small_network: Callable[..., Any],
+) -> None:
     network = small_network()
-    found = make_groups(network, Rates(head=1.0, boost=2.0, attention=3.0, backbone=6.0, layers="harmonic"))
+    found = make_groups(
+        network, Rates(head=1.0, boost=2.0, attention=3.0, backbone=6.0, layers="harmonic")
+    )
     rates = {group.depth: group.rate for group in found if group.role == "backbone"}
     assert len(rates) == len(network.backbone.layer_groups()) >= 2
-    for group in (group for group in found if group.role == "backbone"):  # depth 0 are the last layers
-        assert list(map(id, group.parameters)) == list(map(id, network.backbone.layer_groups()[-1 - group.depth]))
+    for group in (
+        group for group in found if group.role == "backbone"
+    ):  # depth 0 are the last layers
+        assert list(map(id, group.parameters)) == list(
+            map(id, network.backbone.layer_groups()[-1 - group.depth])
+        )
     assert rates == {depth: pytest.approx(6.0 / (depth + 1)) for depth in rates}
-    assert {group.role: group.rate for group in found if group.role != "backbone"} == {"head": 1, "boost": 2, "attention": 3, "value": 1}
+    assert {group.role: group.rate for group in found if group.role != "backbone"} == {
+        "head": 1,
+        "boost": 2,
+        "attention": 3,
+        "value": 1,
+    }
 
 
 def test_frozen_groups_have_no_gradient_and_do_not_move() -> None:
@@ -248,13 +283,19 @@ def test_each_group_has_its_rate() -> None:
     found = groups()
     optimizer = make_optimizer(found, weight_decay=0.0)
     set_rates(optimizer, found, 0.5, [1.0, 0.3, 0.0, 1.0])
-    assert [entry["lr"] for entry in optimizer.param_groups] == pytest.approx([5e-3, 1.5e-4, 0.0, 5e-5])
+    assert [entry["lr"] for entry in optimizer.param_groups] == pytest.approx(
+        [5e-3, 1.5e-4, 0.0, 5e-5]
+    )
 
 
 def test_shares_fall_from_the_last_layers_to_the_first() -> None:
     assert [layer_share(depth, "equal") for depth in range(3)] == [1.0, 1.0, 1.0]
-    assert [layer_share(depth, "harmonic") for depth in range(4)] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
-    assert [layer_share(depth, "geometric") for depth in range(3)] == pytest.approx([1, 1 / 2.6, 1 / 6.76])
+    assert [layer_share(depth, "harmonic") for depth in range(4)] == pytest.approx(
+        [1, 1 / 2, 1 / 3, 1 / 4]
+    )
+    assert [layer_share(depth, "geometric") for depth in range(3)] == pytest.approx(
+        [1, 1 / 2.6, 1 / 6.76]
+    )
 
 
 def test_rows_named_twice_are_touched_once_with_their_sum() -> None:
@@ -274,7 +315,11 @@ def test_a_dense_gradient_touches_every_row() -> None:
 def test_help_and_default_come_from_one_place() -> None:
     assert RATE_HEAD.help == "Default: 0.0003 with planted label tables, 0.001 without."
     assert PATIENCE.help == "Default: 2 with planted label tables, all epochs without."
-    assert (RATE_HEAD.choose(None, planted=True), RATE_HEAD.choose(None, planted=False), RATE_HEAD.choose(0.5, planted=True)) == (
+    assert (
+        RATE_HEAD.choose(None, planted=True),
+        RATE_HEAD.choose(None, planted=False),
+        RATE_HEAD.choose(0.5, planted=True),
+    ) == (
         3e-4,
         1e-3,
         0.5,
@@ -294,7 +339,9 @@ def test_help_and_default_come_from_one_place() -> None:
         ({"shortlist": "none"}, False),
     ],
 )
-def test_relevance_is_needed_for_the_anchor_and_a_shortlist(options: dict[str, object], needed: bool) -> None:
+def test_relevance_is_needed_for_the_anchor_and_a_shortlist(
+    options: dict[str, object], needed: bool
+) -> None:
     assert FinetuneOptions(**options).needs_relevance is needed
 
 
@@ -314,12 +361,16 @@ def test_epochs_of_stage_1_follow_the_lists_that_a_label_is_ranked_in(
     options: dict[str, object], regressed: bool, sizes: tuple[int, int, int], epochs: int
 ) -> None:
     documents, assignments, labels = sizes
-    found = PretrainOptions(**options).choose_epochs(regressed=regressed, documents=documents, assignments=assignments, labels=labels)
+    found = PretrainOptions(**options).choose_epochs(
+        regressed=regressed, documents=documents, assignments=assignments, labels=labels
+    )
     assert found == epochs
 
 
 def test_queries_that_start_near_their_place_learn_more_slowly() -> None:
-    assert PretrainOptions().choose_rate(regressed=True) < PretrainOptions().choose_rate(regressed=False)
+    assert PretrainOptions().choose_rate(regressed=True) < PretrainOptions().choose_rate(
+        regressed=False
+    )
     assert PretrainOptions(rate_attention=0.5).choose_rate(regressed=True) == 0.5
     assert PretrainOptions().regresses(able=True, titles=False)
     assert not PretrainOptions().regresses(able=True, titles=True)
@@ -343,7 +394,10 @@ def test_scorers_by_name_and_by_default(given: dict[str, object], names: list[st
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"network": False, "scorers": ["none"]}, "at least one scorer is needed"), ({"scorers": ["words,words"]}, "named twice")],
+    [
+        ({"network": False, "scorers": ["none"]}, "at least one scorer is needed"),
+        ({"scorers": ["words,words"]}, "named twice"),
+    ],
 )
 def test_scorers_that_make_no_model_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

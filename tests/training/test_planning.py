@@ -33,7 +33,17 @@ from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.hardware import Hardware
 from plant_cli.registry import installed
 from plant_cli.scoring.forecast import BYTES_OF_PROCESS
-from plant_cli.training.planning import Cost, Estimate, Job, Part, Planner, StepTrial, outline, report_plans, size_of
+from plant_cli.training.planning import (
+    Cost,
+    Estimate,
+    Job,
+    Part,
+    Planner,
+    StepTrial,
+    outline,
+    report_plans,
+    size_of,
+)
 from plant_cli.training.training_options import ROLES, Schedule
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -46,18 +56,40 @@ class FourDocuments:
     analyser = PLAIN
 
     def __init__(self, labels: int = 3) -> None:
-        self.labels = LabelTable(ids=[str(label) for label in range(labels)], titles=[None] * labels, train_counts=[1] * labels)
+        self.labels = LabelTable(
+            ids=[str(label) for label in range(labels)],
+            titles=[None] * labels,
+            train_counts=[1] * labels,
+        )
 
     def split(self, name: str) -> Split:
         gold = csr_array(np.eye(4, len(self.labels), dtype=np.int64))
         texts = ["a b c", "d e", "f", "g h a b c"]
-        return Split(name="train", doc_ids=list("wxyz"), texts=texts, gold=gold, unseen=csr_array((4, 0)))
+        return Split(
+            name="train", doc_ids=list("wxyz"), texts=texts, gold=gold, unseen=csr_array((4, 0))
+        )
 
 
 def make_job(layers: int = 1, **values: Any) -> Job:
-    backbone = {"name": "tiny", "hidden": 16, "heads": 2, "layers": layers, "buckets": 64, "dropout": 0.0}
+    backbone = {
+        "name": "tiny",
+        "hidden": 16,
+        "heads": 2,
+        "layers": layers,
+        "buckets": 64,
+        "dropout": 0.0,
+    }
     model = ModelSection(backbone=backbone, decoder="label-attention")  # type: ignore[arg-type]
-    given = {"model": model, "kind": "label", "documents": 4, "read": 4, "roles": ALL, "batch": 4, "micro_batch": 4, "labels": 2}
+    given = {
+        "model": model,
+        "kind": "label",
+        "documents": 4,
+        "read": 4,
+        "roles": ALL,
+        "batch": 4,
+        "micro_batch": 4,
+        "labels": 2,
+    }
     return Job(machine=MachineSection(), **(given | values))
 
 
@@ -74,13 +106,19 @@ def test_micro_batches_are_those_of_training() -> None:
 def test_only_the_named_roles_are_unfrozen(small_network: Any) -> None:
     network = small_network()
     ever, last = make_job(kind="rank", roles=frozenset({"attention"})).unfreeze(network)
-    assert {id(p) for p in ever} == {id(p) for p in last} == {id(p) for p in network.decoder.parameter_roles()["attention"]}
+    assert (
+        {id(p) for p in ever}
+        == {id(p) for p in last}
+        == {id(p) for p in network.decoder.parameter_roles()["attention"]}
+    )
     assert network.backbone_is_frozen
     ever, last = make_job(epochs=1, schedule=Schedule(gradual=True)).unfreeze(small_network())
     assert 0 < size_of(last) < size_of(ever), "what is frozen in the last epoch has no gradient"
 
 
-@pytest.mark.parametrize(("kind", "labels"), [("label", 0), ("label", 2), ("rank", 3), ("score", 0)])
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("label", 0), ("label", 2), ("rank", 3), ("score", 0)]
+)
 def test_the_number_has_a_gradient(small_network: Any, kind: Any, labels: int) -> None:
     reading = Reading.of(torch.randn(2, 8, 16), torch.ones(2, 8, dtype=torch.bool))
     number = make_job(kind=kind, labels=labels).score(small_network(), reading)
@@ -102,7 +140,9 @@ def test_a_backbone_that_needs_values_is_refused() -> None:
 
     def find(kind: type, chosen: object) -> object:
         if kind is BackboneSpec:
-            return BackboneSpec(name="greedy", summary="It reads a value.", options=NoOptions, load=load), NoOptions()  # type: ignore[arg-type]
+            return BackboneSpec(
+                name="greedy", summary="It reads a value.", options=NoOptions, load=load
+            ), NoOptions()  # type: ignore[arg-type]
         return installed().resolve(kind, chosen)  # type: ignore[arg-type]
 
     with pytest.raises(ComponentError, match=r"greedy.*cannot be built without its weights"):
@@ -147,7 +187,10 @@ def test_a_cost_is_fixed_and_by_document() -> None:
 
 
 def test_a_cache_is_filled_once_and_only_of_a_backbone_that_stays() -> None:
-    planner, job = make_planner(), make_job(kind="rank", roles=frozenset({"attention"}), cache_limit=1.0)
+    planner, job = (
+        make_planner(),
+        make_job(kind="rank", roles=frozenset({"attention"}), cache_limit=1.0),
+    )
     first, second = planner.plan_network(job), planner.plan_network(job)
     assert first.disk["cache"] == second.disk["cache"] == 4 * 2.75 * 16 * 4
     assert first.work["operations"] > second.work["operations"]
@@ -161,7 +204,9 @@ def test_a_cache_is_filled_once_and_only_of_a_backbone_that_stays() -> None:
 
 def test_a_shortlist_saves_operations() -> None:
     few, more, every = (
-        make_planner(labels=2000).plan_network(make_job(labels=100, candidates=candidates)).work["operations"]
+        make_planner(labels=2000)
+        .plan_network(make_job(labels=100, candidates=candidates))
+        .work["operations"]
         for candidates in (100, 400, 0)
     )
     assert few < more < every
@@ -184,11 +229,19 @@ def test_a_network_that_is_too_large_to_be_tried_has_no_hours() -> None:
 
 def test_activations_of_language_models_follow_from_their_layers() -> None:
     """32 positions (20 tokens, padded), each of 16 x 8 + 4 x 32 = 256 numbers a layer, in 3 layers; in bf16."""
-    planner, config = make_planner(), SimpleNamespace(hidden_size=8, intermediate_size=32, num_hidden_layers=3)
+    planner, config = (
+        make_planner(),
+        SimpleNamespace(hidden_size=8, intermediate_size=32, num_hidden_layers=3),
+    )
     model: Any = SimpleNamespace(backbone_module=SimpleNamespace(config=config))
-    longest = TokenBatch(ids=[np.arange(20, dtype=np.int32)], spans=[np.zeros((20, 2), dtype=np.int32)], dropped=[0])
+    longest = TokenBatch(
+        ids=[np.arange(20, dtype=np.int32)], spans=[np.zeros((20, 2), dtype=np.int32)], dropped=[0]
+    )
     estimate = Estimate(memory={"weights": 1}, disk={}, work={}, seconds=None)
-    assert planner._add_activations(estimate, model, longest, short=True).memory["activations"] == 32 * (3 * 8 + 256) * 2
+    assert (
+        planner._add_activations(estimate, model, longest, short=True).memory["activations"]
+        == 32 * (3 * 8 + 256) * 2
+    )
     assert f"where {3 * 256 * 32 * 2 / 1e9:.1f} GB are free" in next(iter(planner.notes))
 
 
@@ -203,16 +256,28 @@ def test_scorers_say_themselves_what_grows_faster_than_the_documents() -> None:
     assert many.memory["scorers"] > BYTES_OF_PROCESS
     assert many.seconds is not None
     named = replace(spec, memory=lambda options, documents: options.terms * documents**2 * 10**6)
-    assert make_planner().plan_scorers([(named, options)], SilentReporter()).memory["scorers"] == 1000 * 4**2 * 10**6
+    assert (
+        make_planner().plan_scorers([(named, options)], SilentReporter()).memory["scorers"]
+        == 1000 * 4**2 * 10**6
+    )
 
 
 def test_tables_show_each_figure_once_and_what_does_not_fit() -> None:
     parts = (Part(name="backbone", parameters=1000, trained=0, size=4000),)
     network = Estimate(
-        memory={"weights": 3 * 10**9, "best": 0}, disk={}, work={"padding": 0.25}, seconds=3600.0, parts=parts, micro_batch=2
+        memory={"weights": 3 * 10**9, "best": 0},
+        disk={},
+        work={"padding": 0.25},
+        seconds=3600.0,
+        parts=parts,
+        micro_batch=2,
     )
-    words = Estimate(memory={"counting": 10**9}, disk={"result": 10**9}, work={"documents": 9}, seconds=None)
-    result = report_plans({"mig": words, "finetune": network, "predict": network}, 2 * 10**9, "cpu", ["a note"])
+    words = Estimate(
+        memory={"counting": 10**9}, disk={"result": 10**9}, work={"documents": 9}, seconds=None
+    )
+    result = report_plans(
+        {"mig": words, "finetune": network, "predict": network}, 2 * 10**9, "cpu", ["a note"]
+    )
     parameters, taken = result.tables
     assert parameters.rows == [["finetune, predict", "backbone", 1000, 0, "0.000"]]
     rows = {str(row[0]): row[1:] for row in taken.rows}
@@ -220,12 +285,21 @@ def test_tables_show_each_figure_once_and_what_does_not_fit() -> None:
     assert rows["hours"] == ["?", "1", "1"]
     assert rows["padding"] == ["", "25%", "25%"]
     assert "memory: best" not in rows
-    assert taken.notes[1:] == [*(f"{name} does not fit: --micro-batch 2 does" for name in ("finetune", "predict")), "a note"]
+    assert taken.notes[1:] == [
+        *(f"{name} does not fit: --micro-batch 2 does" for name in ("finetune", "predict")),
+        "a note",
+    ]
     assert result.next_step is None
 
 
 TOLERANCE = 0.25
-SHARED = ["machine.precision=fp32", "machine.device=cpu", "machine.threads=1", "finetune.init=random", "finetune.epochs=1"]
+SHARED = [
+    "machine.precision=fp32",
+    "machine.device=cpu",
+    "machine.threads=1",
+    "finetune.init=random",
+    "finetune.epochs=1",
+]
 MANY_LABELS = [
     "model.backbone={name: tiny, hidden: 256, layers: 1, buckets: 512, dropout: 0.0}",
     "finetune.micro_batch=2",
@@ -244,8 +318,14 @@ def write_corpus(path: Path, *, documents: int, words: int, labels: int) -> None
     each = labels // documents
     train = [("train", " ".join(f"w{(i * 7 + j) % 301}" for j in range(words)), [f"label {i * each + j}" for j in range(each)])
              for i in range(documents)]  # fmt: skip
-    rows = [*train, *(("validation", *row[1:]) for row in train[:4]), *(("test", *row[1:]) for row in train[:2])]
-    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
+    rows = [
+        *train,
+        *(("validation", *row[1:]) for row in train[:4]),
+        *(("test", *row[1:]) for row in train[:2]),
+    ]
+    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index(
+        "doc_id"
+    )
     frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(path)
 
 
@@ -273,14 +353,25 @@ def test_planned_peak_memory_is_the_measured_one(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("distinct", "longest"), [(800, 1), (8, 20000)], ids=["many words", "long texts"])
+@pytest.mark.parametrize(
+    ("distinct", "longest"), [(800, 1), (8, 20000)], ids=["many words", "long texts"]
+)
 def test_planned_memory_of_relevance_is_not_below_the_measured_one(
     tmp_path: Path, run_alone: Callable[..., Any], distinct: int, longest: int
 ) -> None:
     documents, words, labels = 16000, 40000, 300
-    names = ["".join("abcdefghij"[int(digit)] for digit in f"{number:05}") for number in range(words)]
-    texts = (" ".join(names[(d * 37 + j * (1 + d % 61)) % words] for j in range(distinct)) + longest * "a" for d in range(documents))
-    rows = [("train" if d % 100 else "test", str(d), text, [f"label {d % labels}"]) for d, text in enumerate(texts)]
+    names = [
+        "".join("abcdefghij"[int(digit)] for digit in f"{number:05}") for number in range(words)
+    ]
+    texts = (
+        " ".join(names[(d * 37 + j * (1 + d % 61)) % words] for j in range(distinct))
+        + longest * "a"
+        for d in range(documents)
+    )
+    rows = [
+        ("train" if d % 100 else "test", str(d), text, [f"label {d % labels}"])
+        for d, text in enumerate(texts)
+    ]
     frame = pl.DataFrame(rows, schema=["split", "doc_id", "text", "labels"], orient="row")
     frame.write_parquet(tmp_path / "data.parquet", row_group_size=1000)
     (tmp_path / "recipe.yaml").write_text("mig: {k: 100}\n")

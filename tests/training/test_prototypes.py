@@ -23,16 +23,37 @@ from plant_cli.training.prototypes import SCALE, Prototypes
 from plant_cli.training.stage2 import warn_of_lost_order
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
-TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the arm", "the arm", "cough cough cough"]
-GOLD = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]])  # nobody has the last label
+TEXTS = [
+    "a fever and a cough",
+    "fever",
+    "a leg, broken in two places, and the arm",
+    "the arm",
+    "cough cough cough",
+]
+GOLD = np.array(
+    [[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]]
+)  # nobody has the last label
 
 
 def make(network: Any, stopping: bool = False, batch: int = 2, seed: int = 0) -> Prototypes:
     reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
     ids = [str(row) for row in range(len(TEXTS))]
-    split = Split(name="train", doc_ids=ids, texts=TEXTS, gold=csr_array(GOLD), unseen=csr_array((len(TEXTS), 0)))
-    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"), should_stop=lambda: stopping)
-    return Prototypes(network, Material(split=split, reader=reader), CPU, seed=seed, batch=batch, session=session)
+    split = Split(
+        name="train",
+        doc_ids=ids,
+        texts=TEXTS,
+        gold=csr_array(GOLD),
+        unseen=csr_array((len(TEXTS), 0)),
+    )
+    session = Session(
+        reporter=SilentReporter(),
+        run_path=Path("run"),
+        folder=Path("run/finetune"),
+        should_stop=lambda: stopping,
+    )
+    return Prototypes(
+        network, Material(split=split, reader=reader), CPU, seed=seed, batch=batch, session=session
+    )
 
 
 def gathered(network: Any, text: str) -> torch.Tensor:
@@ -42,11 +63,15 @@ def gathered(network: Any, text: str) -> torch.Tensor:
 
 def logits(network: Any, text: str) -> torch.Tensor:
     with torch.no_grad():
-        return network.decoder(Reading.of(*network.backbone.encode(network.backbone.tokenize([text]))))[0]
+        return network.decoder(
+            Reading.of(*network.backbone.encode(network.backbone.tokenize([text])))
+        )[0]
 
 
 @pytest.mark.parametrize("numbers", [1, 1 << 20])
-def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:
+def test_equals_a_plain_loop_over_documents(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, numbers: int
+) -> None:
     monkeypatch.setattr(prototypes, "NUMBERS_ADDED", numbers)
     network = small_network().eval()
     with torch.no_grad():
@@ -60,10 +85,14 @@ def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], m
     away = expected - background[:3]
     share = ((new[:3] - background[:3]) * away).sum(1) / away.square().sum(1)
     torch.testing.assert_close(found[:3], SCALE * (share - 0.5), rtol=1e-4, atol=1e-4)
-    assert found[3].item() == pytest.approx(-SCALE / 2, abs=1e-4)  # without a document of its own, a label is as unlikely as any background
+    assert found[3].item() == pytest.approx(
+        -SCALE / 2, abs=1e-4
+    )  # without a document of its own, a label is as unlikely as any background
 
 
-def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network: Callable[..., Any]) -> None:
+def test_the_sharpness_that_is_judged_best_is_left_in_the_network(
+    small_network: Callable[..., Any],
+) -> None:
     network = small_network()
     start = network.decoder.to_query.weight.detach().clone()
     asked: list[float] = []
@@ -75,7 +104,11 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
     planting = make(network)
     figures = planting.choose_sharpness(judge, "value", (1.0, 0.5, 0.25))
     assert not any("that was offered" in note for note in planting.session.reporter.notes)
-    assert figures == {"sharpness": 0.5, "value": pytest.approx(0.0, abs=1e-6), "other": pytest.approx(0.5)}
+    assert figures == {
+        "sharpness": 0.5,
+        "value": pytest.approx(0.0, abs=1e-6),
+        "other": pytest.approx(0.5),
+    }
     assert asked == pytest.approx([0.25, 0.5, 1.0])
     torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
     half = {n: p.detach().clone() for n, p in network.decoder.named_parameters()}
@@ -85,19 +118,33 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
         torch.testing.assert_close(half[name], parameter.detach(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("best", "said"), [(0.25, "0.25, the flattest that was offered"), (1.0, "1, the sharpest that was offered")])
-def test_a_sharpness_at_the_edge_of_what_was_offered_is_told(small_network: Callable[..., Any], best: float, said: str) -> None:
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [(0.25, "0.25, the flattest that was offered"), (1.0, "1, the sharpest that was offered")],
+)
+def test_a_sharpness_at_the_edge_of_what_was_offered_is_told(
+    small_network: Callable[..., Any], best: float, said: str
+) -> None:
     network = small_network()
     start = network.decoder.to_query.weight.detach().clone()
     planting = make(network)
-    planting.choose_sharpness(lambda: {"v": -abs((network.decoder.to_query.weight / start).mean().item() - best)}, "v", (1.0, 0.5, 0.25))
-    assert any(f"attention enters with sharpness {said} (validation v" in note for note in planting.session.reporter.notes)
+    planting.choose_sharpness(
+        lambda: {"v": -abs((network.decoder.to_query.weight / start).mean().item() - best)},
+        "v",
+        (1.0, 0.5, 0.25),
+    )
+    assert any(
+        f"attention enters with sharpness {said} (validation v" in note
+        for note in planting.session.reporter.notes
+    )
     alone = make(small_network())
     alone.choose_sharpness(lambda: {"v": 0.0}, "v", (best,))  # nothing else was offered
     assert not any("that was offered" in note for note in alone.session.reporter.notes)
 
 
-def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callable[..., Any]) -> None:
+def test_a_decoder_that_cannot_plant_its_tables_is_refused(
+    small_network: Callable[..., Any],
+) -> None:
     network = small_network()
     network.decoder = nn.Linear(2, 2)
     with pytest.raises(ComponentError, match="cannot start its tables"):
@@ -106,7 +153,9 @@ def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callab
 
 def test_it_stops_when_asked_to(small_network: Callable[..., Any]) -> None:
     with pytest.raises(Interrupted):
-        make(small_network(), stopping=True).choose_sharpness(lambda: {"value": 0.0}, "value", (1.0,))
+        make(small_network(), stopping=True).choose_sharpness(
+            lambda: {"value": 0.0}, "value", (1.0,)
+        )
 
 
 def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(
@@ -132,7 +181,9 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
     start = trained_state(together.network, names)
     read = together.train.reader.read
     passes: list[int] = []
-    monkeypatch.setattr(together.train.reader, "read", lambda rows: passes.extend(rows) or read(rows))
+    monkeypatch.setattr(
+        together.train.reader, "read", lambda rows: passes.extend(rows) or read(rows)
+    )
     with torch.no_grad():
         found = dict(together._tables(factors, start))
         assert len(passes) == len(TEXTS) * (len(factors) if tables == 1 else 1)
@@ -156,17 +207,34 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
         ((-3.0, -3.1, -2.9), 1.0),
     ],
 )
-def test_a_sharper_attention_must_be_clearly_better(small_network: Callable[..., Any], values: tuple[float, ...], chosen: float) -> None:
+def test_a_sharper_attention_must_be_clearly_better(
+    small_network: Callable[..., Any], values: tuple[float, ...], chosen: float
+) -> None:
     given = iter(values)
-    figures = make(small_network()).choose_sharpness(lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25))
-    assert figures == {"sharpness": chosen, "value": dict(zip((0.25, 0.5, 1.0), values, strict=True))[chosen]}
+    figures = make(small_network()).choose_sharpness(
+        lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25)
+    )
+    assert figures == {
+        "sharpness": chosen,
+        "value": dict(zip((0.25, 0.5, 1.0), values, strict=True))[chosen],
+    }
 
 
-@pytest.mark.parametrize(("left", "warned"), [(0.71, False), (0.56, False), (0.54, True), (0.41, True)])
+@pytest.mark.parametrize(
+    ("left", "warned"), [(0.71, False), (0.56, False), (0.54, True), (0.41, True)]
+)
 def test_a_sharpness_that_destroys_the_planted_order_is_told(left: float, warned: bool) -> None:
     listener = SilentReporter()
-    warn_of_lost_order("nDCG@5", {"nDCG@5": 0.7, "random nDCG@5": 0.4}, {"nDCG@5": left, "sharpness": 0.25}, listener)
+    warn_of_lost_order(
+        "nDCG@5",
+        {"nDCG@5": 0.7, "random nDCG@5": 0.4},
+        {"nDCG@5": left, "sharpness": 0.25},
+        listener,
+    )
     assert [text.partition(":")[0] for text in listener.warnings] == [
         "attention of sharpness 0.25 orders words hardly as relevance does"
     ] * warned
-    assert all(f"nDCG@5 {100 * left:.1f}, 70.0 as planted, 40.0 in random order" in text for text in listener.warnings)
+    assert all(
+        f"nDCG@5 {100 * left:.1f}, 70.0 as planted, 40.0 in random order" in text
+        for text in listener.warnings
+    )

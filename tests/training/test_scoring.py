@@ -14,7 +14,16 @@ import pytest
 from clinic import Clinic, Interrupting
 from plant_scorers.word_relevance import WordScorer
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Interrupted, Request, SilentReporter, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    ComponentError,
+    DataError,
+    Documents,
+    Interrupted,
+    Request,
+    SilentReporter,
+    UsageError,
+)
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.calibration import calibrate
@@ -28,7 +37,13 @@ THREE = (ALONE, "finetune.scorers=[words, titles, neighbours]")
 
 def test_a_run_without_a_network_goes_through_all_stages(trained: Clinic, tmp_path: Path) -> None:
     result = trained.run("finetune", ALONE)
-    assert [row[0] for row in result.tables[0].rows] == ["words", "titles", "neighbours", "linear", "all together"]
+    assert [row[0] for row in result.tables[0].rows] == [
+        "words",
+        "titles",
+        "neighbours",
+        "linear",
+        "all together",
+    ]
     assert result.summary["MAP"] > 0.4
     assert not (trained.path / "mig").exists()
     trained.run("predict")
@@ -44,7 +59,9 @@ def test_a_run_without_a_network_goes_through_all_stages(trained: Clinic, tmp_pa
     assert trained.run("verify").failure is None
     trained.run("export", f"export.folder={tmp_path / 'exported'}")
     assert (tmp_path / "exported" / "finetune" / "scorers" / "linear.safetensors").exists()
-    assert json.loads((tmp_path / "exported" / "export.json").read_text())["what"].endswith("scorers. Trained with plant (PLANT).")
+    assert json.loads((tmp_path / "exported" / "export.json").read_text())["what"].endswith(
+        "scorers. Trained with plant (PLANT)."
+    )
 
 
 def test_saved_and_loaded_scorers_say_the_same_and_why(trained: Clinic) -> None:
@@ -85,14 +102,19 @@ def test_a_scorer_alone_and_options_of_a_scorer(trained: Clinic) -> None:
         ("scorers: validation", 1, 3),
     ],
 )
-def test_ctrl_c_leaves_the_fitted_scorers_and_resume_fits_the_others(trained: Clinic, begins: str, after: int, kept: int) -> None:
+def test_ctrl_c_leaves_the_fitted_scorers_and_resume_fits_the_others(
+    trained: Clinic, begins: str, after: int, kept: int
+) -> None:
     with pytest.raises(Interrupted, match="stopped while"):
         trained.run("finetune", *THREE, reporter=Interrupting(begins, after))
     checkpoints = trained.path / "finetune" / "checkpoints"
     assert len(list(checkpoints.glob("scorer-*/DONE"))) == kept
     told = SilentReporter()
     trained.run("finetune", *THREE, reporter=told, resume=True)
-    assert len([note for note in told.notes if note.endswith("as it was fitted before the stop")]) == kept
+    assert (
+        len([note for note in told.notes if note.endswith("as it was fitted before the stop")])
+        == kept
+    )
     assert not checkpoints.exists()
     resumed = trained.record("finetune")["outputs"]
     trained.run("finetune", *THREE, force=True)
@@ -110,8 +132,13 @@ def test_a_kept_scorer_of_other_options_or_with_damage_is_fitted_again(trained: 
     shutil.copytree(checkpoints / "scorer-neighbours", other)  # whole, and of another scorer
     told = SilentReporter()
     trained.run("finetune", *THREE, reporter=told, resume=True)
-    assert [note for note in told.notes if "before the stop" in note] == ["scorer neighbours: as it was fitted before the stop"]
-    assert any("the scorer 'words' as it was fitted" in warning and "made again" in warning for warning in told.warnings)
+    assert [note for note in told.notes if "before the stop" in note] == [
+        "scorer neighbours: as it was fitted before the stop"
+    ]
+    assert any(
+        "the scorer 'words' as it was fitted" in warning and "made again" in warning
+        for warning in told.warnings
+    )
 
 
 def test_damaged_and_missing_files_are_told(trained: Clinic) -> None:
@@ -126,10 +153,19 @@ def test_damaged_and_missing_files_are_told(trained: Clinic) -> None:
 
 def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Path) -> None:
     path = tmp_path / "untitled.parquet"
-    rows = [("train", f"fever {i}", ["a"]) for i in range(5)] + [("validation", "fever", ["a"]), ("test", "fever", ["a"])]
+    rows = [("train", f"fever {i}", ["a"]) for i in range(5)] + [
+        ("validation", "fever", ["a"]),
+        ("test", "fever", ["a"]),
+    ]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     with pytest.raises(DataError, match="no scorer is left"):
-        clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, "finetune.scorers=[titles]")
+        clinic(
+            "finetune",
+            f"data.path={path}",
+            "data.dataset=files",
+            ALONE,
+            "finetune.scorers=[titles]",
+        )
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, force=True)
     assert done.summary["scorers"] == ["words", "neighbours", "linear"]
 
@@ -148,20 +184,32 @@ def test_without_validation_left_out_scores_of_train_stand_in(
     monkeypatch.setattr("plant_cli.training.scorers_alone.calibrate", record)
     monkeypatch.setattr("plant_cli.scoring.scorer_fitting.DOCUMENTS_LEFT_OUT", sample)
     path = tmp_path / "small.parquet"
-    rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
+    rows = [
+        ("train", "fever and cough", ["a"]),
+        ("train", "broken leg", ["b"]),
+        ("train", "fever", ["a"]),
+        ("test", "leg", ["b"]),
+    ]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE)
     assert left_out == [True]
     notes = done.tables[0].notes
     assert any("no validation split" in note for note in notes)
     assert not any("tuned on validation" in note for note in notes)
-    assert json.loads((clinic.path / "finetune" / "thresholds.json").read_text())["split"] == "train"
+    assert (
+        json.loads((clinic.path / "finetune" / "thresholds.json").read_text())["split"] == "train"
+    )
     source = [f"data.path={path}", "data.dataset=files"]
     clinic("predict", *source)
     judged = clinic("eval", *source)
     suggested = clinic("suggest", "suggest.text=fever", *source)
-    assert f"{done.summary['threshold']:.3g} tuned on left-out scores of train for micro-F1" in str(judged.data)
-    assert any("tuned on left-out scores of train; scores are" in note for note in suggested.tables[0].notes)
+    assert f"{done.summary['threshold']:.3g} tuned on left-out scores of train for micro-F1" in str(
+        judged.data
+    )
+    assert any(
+        "tuned on left-out scores of train; scores are" in note
+        for note in suggested.tables[0].notes
+    )
 
 
 def test_labels_that_no_scorer_lists_fill_the_lists_of_validation(trained: Clinic) -> None:
@@ -172,34 +220,63 @@ def test_labels_that_no_scorer_lists_fill_the_lists_of_validation(trained: Clini
     assert kept["scores"].explode().is_finite().all()
 
 
-def test_one_training_document_teaches_no_weights_and_measures_no_calibration(clinic: Any, tmp_path: Path) -> None:
+def test_one_training_document_teaches_no_weights_and_measures_no_calibration(
+    clinic: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "one.parquet"
     rows = [("train", "fever and cough", ["a", "b"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     told = SilentReporter()
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, reporter=told)
     assert any("could not be learned, so all count alike" in warning for warning in told.warnings)
-    assert any("the error of probabilities is not measured" in note for note in done.tables[0].notes)
+    assert any(
+        "the error of probabilities is not measured" in note for note in done.tables[0].notes
+    )
     assert done.summary["ECE"] is None
 
 
 def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> None:
-    flags = {"dataset": "synthetic-clinic", "documents": 160, "labels": 16, "seed": 3, "output": str(tmp_path / "one.parquet")}
+    flags = {
+        "dataset": "synthetic-clinic",
+        "documents": 160,
+        "labels": 16,
+        "seed": 3,
+        "output": str(tmp_path / "one.parquet"),
+    }
     run_stage(
-        Request(registry=installed(), run_path=tmp_path / "nowhere", flags={"data make": flags}, reporter=SilentReporter()), "data make"
+        Request(
+            registry=installed(),
+            run_path=tmp_path / "nowhere",
+            flags={"data make": flags},
+            reporter=SilentReporter(),
+        ),
+        "data make",
     )
     frame = pl.read_parquet(tmp_path / "one.parquet")
     is_test = pl.col("split") == "test"
-    text = pl.when(is_test).then(pl.lit("wholly other words zebra ") + pl.col("doc_id")).otherwise(pl.col("text"))
+    text = (
+        pl.when(is_test)
+        .then(pl.lit("wholly other words zebra ") + pl.col("doc_id"))
+        .otherwise(pl.col("text"))
+    )
     labels = pl.when(is_test).then(pl.lit(["Z99"])).otherwise(pl.col("labels"))
-    frame.with_columns(text.alias("text"), labels.alias("labels")).write_parquet(tmp_path / "other.parquet")
+    frame.with_columns(text.alias("text"), labels.alias("labels")).write_parquet(
+        tmp_path / "other.parquet"
+    )
     folders, titles = [], next(path for path in tmp_path.glob("*labels*") if path.is_file())
     for name in ("one", "other"):
         run = Clinic(clinic, tmp_path / f"run-{name}")
-        source = [f"data.path={tmp_path / f'{name}.parquet'}", "data.dataset=files", f"data.titles={titles}"]
+        source = [
+            f"data.path={tmp_path / f'{name}.parquet'}",
+            "data.dataset=files",
+            f"data.titles={titles}",
+        ]
         run.run("finetune", ALONE, *source)
         folders.append(run.path / "finetune")
-    one, other = ({str(p.relative_to(f)): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders)
+    one, other = (
+        {str(p.relative_to(f)): p.read_bytes() for p in f.rglob("*") if p.is_file()}
+        for f in folders
+    )
     assert one.keys() == other.keys()
     assert [name for name in one if one[name] != other[name] and name != "stage.json"] == []
 
@@ -220,7 +297,11 @@ def test_a_scorer_that_fails_on_validation_is_left_out_where_that_is_allowed(
         raise ValueError("no luck")
 
     monkeypatch.setattr(WordScorer, "score", fail)
-    sets = ("finetune.network=false", "finetune.scorers=[words, neighbours]", f"finetune.allow_missing={str(allowed).lower()}")
+    sets = (
+        "finetune.network=false",
+        "finetune.scorers=[words, neighbours]",
+        f"finetune.allow_missing={str(allowed).lower()}",
+    )
     if not allowed:
         with pytest.raises(ComponentError, match="the scorer 'words' fails: ValueError: no luck"):
             trained.run("finetune", *sets)
@@ -231,7 +312,9 @@ def test_a_scorer_that_fails_on_validation_is_left_out_where_that_is_allowed(
     assert "no luck" in json.dumps(stored["figures"]["missing"]["words"])
 
 
-def test_a_scorer_that_cannot_be_saved_is_named(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scorer_that_cannot_be_saved_is_named(
+    trained: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(WordScorer, "tensors", lambda scorer: {}["nothing"])
     with pytest.raises(ComponentError, match="the scorer 'words' cannot be saved: KeyError"):
         trained.run("finetune", "finetune.network=false", "finetune.scorers=[words]")

@@ -91,31 +91,45 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     network = build(folder, **options)
     hardware = choose_hardware(MachineSection(device="cpu", precision="fp32"))
     processes = hardware.processes
-    groups = unfreezing.make_groups(network, unfreezing.Rates(head=3e-3, boost=3e-3, attention=3e-3, backbone=3e-3))
+    groups = unfreezing.make_groups(
+        network, unfreezing.Rates(head=3e-3, boost=3e-3, attention=3e-3, backbone=3e-3)
+    )
     chosen = {id(p) for g in groups for p in g.parameters}
     names = [name for name, p in network.named_parameters() if id(p) in chosen]
     for parameter in network.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
     optimizer = unfreezing.make_optimizer(groups, 0.01)
     checkpointing.load_checkpoint(out, network, optimizer, print)
-    accelerator = open_tracker(None, out, {}, cpu=os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true")
-    strategy = choose_strategy(network, hardware, groups, optimizer, 0.05, accelerator, SilentReporter())
+    accelerator = open_tracker(
+        None, out, {}, cpu=os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true"
+    )
+    strategy = choose_strategy(
+        network, hardware, groups, optimizer, 0.05, accelerator, SilentReporter()
+    )
 
     def loss_of(number: int) -> torch.Tensor:
         reading = Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
         groups = 0.0
         if isinstance(network.decoder, GroupedDecoder):
             reading = network.decoder.read_groups(reading)
-            groups = torch.nn.functional.softplus(torch.tensor([1.0, -1.0, 1.0]) * reading.group_logits).mean()
+            groups = torch.nn.functional.softplus(
+                torch.tensor([1.0, -1.0, 1.0]) * reading.group_logits
+            ).mean()
         logits = network.decoder(reading)
         # a loss whose gradient does not vanish
-        return groups + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
+        return (
+            groups
+            + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
+        )
 
     def add_gradients(number: int, weight: float, *, last: bool) -> None:
         loss, _ = strategy.compute(lambda: (loss_of(number), 1.0))
         strategy.backward(loss * weight, last=last)
 
-    groups = [replace(group, parameters=found) for group, found in zip(groups, strategy.groups, strict=True)]
+    groups = [
+        replace(group, parameters=found)
+        for group, found in zip(groups, strategy.groups, strict=True)
+    ]
     add_gradients(0, 0.0, last=True)
     strategy.step(0.0)  # of documents without any list: is not even counted
     seen = []
@@ -138,28 +152,56 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
             network.eval()
             seen += [float(loss_of(number)) for number in range(3 if processes.first else 1)]
     sizes = {"parameters": held([*network.parameters()])}
-    sizes["state"] = held([value for values in optimizer.state.values() for value in values.values()])
+    sizes["state"] = held(
+        [value for values in optimizer.state.values() for value in values.values()]
+    )
     weights = {name: p for name, p in network.named_parameters() if name in names}
     position = checkpointing.TrainingState(step=2 * epochs[-1] + 2)
-    checkpointing.save_checkpoint(out if processes.first else None, weights, strategy.state(keep=processes.first), position, {})
+    checkpointing.save_checkpoint(
+        out if processes.first else None,
+        weights,
+        strategy.state(keep=processes.first),
+        position,
+        {},
+    )
     strategy.end()
     full = {name: p.detach().clone() for name, p in network.named_parameters()}
     kinds = {type(part).__name__ for part in network.modules()}
-    return {"seen": seen, "sizes": sizes, "whole": full, "kinds": kinds, "after": held([*network.parameters()])}
+    return {
+        "seen": seen,
+        "sizes": sizes,
+        "whole": full,
+        "kinds": kinds,
+        "after": held([*network.parameters()]),
+    }
 
 
-def together(folder: Path, out: Path, cases: list[dict[str, Any]], **environment: str) -> list[dict[str, Any]]:
+def together(
+    folder: Path, out: Path, cases: list[dict[str, Any]], **environment: str
+) -> list[dict[str, Any]]:
     """What the first of two processes makes of the cases."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    meeting = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "OMP_NUM_THREADS": "1",
+    }
     meeting["CUDA_VISIBLE_DEVICES"] = ""  # on processors, wherever this runs
     command = [sys.executable, __file__, str(folder), str(out), json.dumps(cases)]
     started = [
         subprocess.Popen(
             command,
-            env={**os.environ, **meeting, **environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={
+                **os.environ,
+                **meeting,
+                **environment,
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -167,7 +209,9 @@ def together(folder: Path, out: Path, cases: list[dict[str, Any]], **environment
         for rank in range(2)
     ]
     said = [process.communicate(timeout=300) for process in started]
-    assert [process.returncode for process in started] == [0, 0], said[0][1][-2000:] + said[1][1][-2000:]
+    assert [process.returncode for process in started] == [0, 0], (
+        said[0][1][-2000:] + said[1][1][-2000:]
+    )
     return [torch.load(out / f"{number}.pt", weights_only=True) for number in range(len(cases))]
 
 
@@ -177,12 +221,17 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any], *, short: bool 
     assert found["whole"].keys() == expected["whole"].keys()
     for name, tensor in expected["whole"].items():
         if not name.endswith("key.bias"):  # softmax takes it off again
-            torch.testing.assert_close(found["whole"][name], tensor, atol=2e-3 if short else 1e-4, rtol=1e-3)
+            torch.testing.assert_close(
+                found["whole"][name], tensor, atol=2e-3 if short else 1e-4, rtol=1e-3
+            )
 
 
 CASES: dict[str, list[dict[str, Any]]] = {
     "bert": [{"adapter": "full"}, {"adapter": "full", "lstm": 0}, {"adapter": "full", "lstm": 4}],
-    "llama": [{"adapter": "dora", "gradient_checkpointing": True}, {"adapter": "lora", "quantization": "nf4"}],
+    "llama": [
+        {"adapter": "dora", "gradient_checkpointing": True},
+        {"adapter": "lora", "quantization": "nf4"},
+    ],
 }
 
 
@@ -195,8 +244,13 @@ def test_a_spread_network_learns_what_a_whole_one_does_with_half_of_the_memory(
 
     folder = small_model(getattr(transformers, f"{family.capitalize()}Config"))
     cases = CASES[family]
-    expected = [learn(folder, tmp_path / f"alone-{number}", range(4), **case) for number, case in enumerate(cases)]
-    for found, alone, case in zip(together(folder, tmp_path, cases, ACCELERATE_USE_FSDP="true"), expected, cases, strict=True):
+    expected = [
+        learn(folder, tmp_path / f"alone-{number}", range(4), **case)
+        for number, case in enumerate(cases)
+    ]
+    for found, alone, case in zip(
+        together(folder, tmp_path, cases, ACCELERATE_USE_FSDP="true"), expected, cases, strict=True
+    ):
         assert_same(found, alone, short="quantization" in case)
         for what in ("parameters", "state"):
             assert 0.4 * alone["sizes"][what] < found["sizes"][what] < 0.6 * alone["sizes"][what]
@@ -209,7 +263,9 @@ def test_weights_in_8_bits_stay_whole(small_model: Callable[..., Path], tmp_path
 
     folder = small_model(LlamaConfig)
     alone = learn(folder, tmp_path / "alone", range(4), adapter="lora", quantization="int8")
-    (found,) = together(folder, tmp_path, [{"adapter": "lora", "quantization": "int8"}], ACCELERATE_USE_FSDP="true")
+    (found,) = together(
+        folder, tmp_path, [{"adapter": "lora", "quantization": "int8"}], ACCELERATE_USE_FSDP="true"
+    )
     assert_same(found, alone, short=True)
     assert found["sizes"]["state"] < 0.6 * alone["sizes"]["state"]
 
@@ -233,7 +289,9 @@ def test_deepspeed_learns_what_one_process_does_with_half_of_the_state(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["fsdp", "deepspeed"])
-def test_a_checkpoint_does_not_know_who_wrote_it(way: str, small_model: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_checkpoint_does_not_know_who_wrote_it(
+    way: str, small_model: Callable[..., Path], tmp_path: Path
+) -> None:
     """One process, then two that share, then one: the same as one all along."""
     if way == "deepspeed":
         pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
@@ -272,7 +330,9 @@ class Model(nn.Module):
 def test_blocks_are_what_the_model_does_not_want_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
     model = Model()
-    assert blocks(nn.Sequential(model)) == list(model.layers)  # also of a model in a wrapper, as adapters are
+    assert blocks(nn.Sequential(model)) == list(
+        model.layers
+    )  # also of a model in a wrapper, as adapters are
 
 
 def test_or_what_the_launch_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +341,9 @@ def test_or_what_the_launch_configuration_names(monkeypatch: pytest.MonkeyPatch)
     assert blocks(model) == [model.norm]
 
 
-def test_a_backbone_that_names_none_is_gathered_at_once(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backbone_that_names_none_is_gathered_at_once(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
     assert blocks(small_network().backbone_module) == []
 
@@ -300,19 +362,27 @@ def test_other_stages_are_refused_with_what_shares_parameters(stage: int) -> Non
 
 
 def test_an_optimiser_is_declared_once() -> None:
-    error = refused({"zero_optimization": {"stage": 2}, "optimizer": {"type": "Adam"}, "scheduler": {}})
+    error = refused(
+        {"zero_optimization": {"stage": 2}, "optimizer": {"type": "Adam"}, "scheduler": {}}
+    )
     assert "its own optimizer and scheduler" in error.what
     assert "deepspeed_config_file" in error.where
 
 
 def test_deepspeed_is_configured_by_the_launch_file_and_by_the_options_of_the_stage() -> None:
     """Accelerate makes the configuration; what the stage says itself replaces what the launch file says."""
-    config = DeepSpeedPlugin(zero_stage=2, gradient_accumulation_steps=4, gradient_clipping=7.0).deepspeed_config
+    config = DeepSpeedPlugin(
+        zero_stage=2, gradient_accumulation_steps=4, gradient_clipping=7.0
+    ).deepspeed_config
     refuse_configuration(config)
     config.update(stage_settings(clip=0.5, processes=2))
     assert config["zero_optimization"]["stage"] == 2
     assert config["gradient_clipping"] == 0.5
-    assert config["train_batch_size"] == 2 * config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] == 2
+    assert (
+        config["train_batch_size"]
+        == 2 * config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"]
+        == 2
+    )
     assert not config["bf16"]["enabled"]
 
 
@@ -332,10 +402,19 @@ def trained(small_network: Callable[..., Any]) -> dict[str, Any]:
     groups = make_groups(network, Rates(head=0.1, boost=0.1, attention=0.1, backbone=0.1))
     hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32)
     optimizer = make_optimizer(groups, 0.0)
-    return {"network": network, "hardware": hardware, "groups": groups, "optimizer": optimizer, "clip": 1.0, "reporter": SilentReporter()}
+    return {
+        "network": network,
+        "hardware": hardware,
+        "groups": groups,
+        "optimizer": optimizer,
+        "clip": 1.0,
+        "reporter": SilentReporter(),
+    }
 
 
-def test_networks_are_spread_where_the_launcher_says_so_and_there_is_somebody_to_share_with(launched: pytest.MonkeyPatch) -> None:
+def test_networks_are_spread_where_the_launcher_says_so_and_there_is_somebody_to_share_with(
+    launched: pytest.MonkeyPatch,
+) -> None:
     launched.setenv("WORLD_SIZE", "2")
     assert sharing_mode() == "whole"
     launched.setenv("ACCELERATE_USE_FSDP", "true")
@@ -363,7 +442,9 @@ def test_alone_the_network_stays_as_it_is(trained: dict[str, Any]) -> None:
     assert strategy.groups == [group.parameters for group in trained["groups"]]
 
 
-def test_rows_that_have_had_steps_of_their_own_are_not_shared(trained: dict[str, Any], launched: pytest.MonkeyPatch) -> None:
+def test_rows_that_have_had_steps_of_their_own_are_not_shared(
+    trained: dict[str, Any], launched: pytest.MonkeyPatch
+) -> None:
     table = trained["optimizer"].param_groups[0]["params"][0]
     trained["optimizer"].state[table] = {"step": torch.ones(4)}
     launched.setenv("WORLD_SIZE", "2")
@@ -375,7 +456,9 @@ def test_rows_that_have_had_steps_of_their_own_are_not_shared(trained: dict[str,
 
 
 def table(seed: int = 0) -> nn.Parameter:
-    return nn.Parameter(torch.randn(6, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+    return nn.Parameter(
+        torch.randn(6, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("largest", [0.5, 100.0])
@@ -384,7 +467,10 @@ def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
     parts, dense = ([table(), table(1)] for _ in range(2))
     for labels in (torch.tensor([0, 2]), torch.tensor([2, 4])):
         for (rows, other), is_sparse in ((parts, True), (dense, False)):
-            loss = functional.embedding(labels, rows, sparse=is_sparse).square().sum() + other.square().sum()
+            loss = (
+                functional.embedding(labels, rows, sparse=is_sparse).square().sum()
+                + other.square().sum()
+            )
             loss.backward()  # type: ignore[no-untyped-call]
     assert parts[0].grad is not None
     assert parts[0].grad.is_sparse

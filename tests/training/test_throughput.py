@@ -47,17 +47,29 @@ def figures(**values: Any) -> Throughput:
 
 def test_figures_follow_from_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "matrix_rate", lambda device, dtype: 1000.0)
-    tokens = TokenBatch(ids=[np.arange(n) for n in (2, 4, 6)], spans=[np.zeros((n, 2)) for n in (2, 4, 6)], dropped=[0, 0, 0])
+    tokens = TokenBatch(
+        ids=[np.arange(n) for n in (2, 4, 6)],
+        spans=[np.zeros((n, 2)) for n in (2, 4, 6)],
+        dropped=[0, 0, 0],
+    )
     reader: Any = SimpleNamespace(tokens=tokens)
     outcome: Any = SimpleNamespace(documents_per_second=2.0, padding=0.25, epoch_seconds=[3.0, 1.0])
     network: Any = torch.nn.Sequential(LAYER)
     found = measure_throughput(network, reader, HARDWARE, linear_step, outcome, batch=1)
-    assert (found.documents_per_second, found.tokens_per_second, found.padding_share) == (2.0, 8.0, 0.25)
-    assert found.share_of_peak == pytest.approx(8.0 * (128 / 4) / 1000)  # the document of middling length has 4 tokens
+    assert (found.documents_per_second, found.tokens_per_second, found.padding_share) == (
+        2.0,
+        8.0,
+        0.25,
+    )
+    assert found.share_of_peak == pytest.approx(
+        8.0 * (128 / 4) / 1000
+    )  # the document of middling length has 4 tokens
     assert found.peak_memory_gb > 0
     assert LAYER.weight.grad is None
     assert found.cache_ratio is None
-    assert found.operations_per_document == pytest.approx(4.0 * (128 / 4))  # documents have 4 tokens on average
+    assert found.operations_per_document == pytest.approx(
+        4.0 * (128 / 4)
+    )  # documents have 4 tokens on average
     assert (found.parameters, found.trained_parameters) == (32, 32)
     assert found.summary()["parameters"] == 32
 
@@ -66,7 +78,10 @@ def test_the_ratio_of_the_cache_counts_what_the_backbone_read_for_it() -> None:
     cached = figures(cache_seconds=9.0, epoch_seconds=[1.0, 2.0, 0.5, 1.0])
     assert cached.cache_ratio == pytest.approx(10.0)
     assert cached.summary()["cache_ratio"] == pytest.approx(10.0)
-    for without in (figures(epoch_seconds=[1.0, 1.0]), figures(cache_seconds=3.0, epoch_seconds=[1.0])):
+    for without in (
+        figures(epoch_seconds=[1.0, 1.0]),
+        figures(cache_seconds=3.0, epoch_seconds=[1.0]),
+    ):
         assert without.cache_ratio is None
     assert figures().note == "2.0 documents/s, 20 tokens/s; peak memory 1.50 GB"
 
@@ -96,12 +111,16 @@ def test_a_whole_layer_of_torch_is_counted_by_its_products() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).eval()
     with torch.no_grad():
         found = count_operations(lambda: layer(torch.ones(1, 5, 8)))
-    assert found == 2 * 5 * (8 * 24 + 8 * 8 + 2 * 8 * 16)  # torch has no formula for its fused attention on processors
+    assert found == 2 * 5 * (
+        8 * 24 + 8 * 8 + 2 * 8 * 16
+    )  # torch has no formula for its fused attention on processors
     assert torch.backends.mha.get_fastpath_enabled()
 
 
 def test_an_operator_can_be_given_its_own_formula() -> None:
-    found = count_operations(lambda: torch.ones(3).sin(), {torch.ops.aten.sin: lambda shape, **rest: 7 * shape[0]})
+    found = count_operations(
+        lambda: torch.ones(3).sin(), {torch.ops.aten.sin: lambda shape, **rest: 7 * shape[0]}
+    )
     assert found == 21
 
 
@@ -171,6 +190,8 @@ def test_this_machine_has_a_rate() -> None:
 
 
 def test_attention_whose_queries_have_more_heads_than_its_keys_is_counted() -> None:
-    queries, keys = (torch.empty(2, heads, 16, 8, dtype=torch.bfloat16, device="meta") for heads in (6, 2))
+    queries, keys = (
+        torch.empty(2, heads, 16, 8, dtype=torch.bfloat16, device="meta") for heads in (6, 2)
+    )
     count = partial(torch.ops.aten._scaled_dot_product_flash_attention, queries, keys, keys)
     assert count_operations(count) == 2 * (2 * 6) * 16 * 16 * (8 + 8)

@@ -13,7 +13,12 @@ from tests.web.clinic_server import TITLES
 from tests.web.page_looks import decisions, spoken, status
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
-REFUSED = {"what": "The text is too long.", "where": "text 1", "expected": "at most 9 characters", "todo": "Send a shorter one."}
+REFUSED = {
+    "what": "The text is too long.",
+    "where": "text 1",
+    "expected": "at most 9 characters",
+    "todo": "Send a shorter one.",
+}
 
 
 def test_by_keys_alone(open_page, server):
@@ -30,7 +35,10 @@ def test_by_keys_alone(open_page, server):
     keys.press("u")
     assert (decisions(page), status(page)) == ({"J20": "accept"}, "Undone: Pneumonia")
     keys.press("ArrowRight")  # the first lit word of the current label
-    assert (page.evaluate("document.activeElement.textContent"), status(page)) == ("fever", "“fever” speaks for Pneumonia.")
+    assert (page.evaluate("document.activeElement.textContent"), status(page)) == (
+        "fever",
+        "“fever” speaks for Pneumonia.",
+    )
     assert spoken(page) == {"J18": "+1.90", "J45": "-0.80"}
     keys.press("Escape")
     keys.press("/")
@@ -50,7 +58,9 @@ def test_by_keys_alone(open_page, server):
     keys.press("Enter")
     page.get_by_text("2 decisions are stored").wait_for()
     assert [one["label"] for one in server.feedback[0]["decisions"]] == ["J20", "M54"]
-    assert re.fullmatch(r"[0-9a-f]{16}", server.feedback[0]["document"]["id"])  # made of the text, since it was given none
+    assert re.fullmatch(
+        r"[0-9a-f]{16}", server.feedback[0]["document"]["id"]
+    )  # made of the text, since it was given none
 
 
 def test_single_keys_may_be_switched_off(suggested):
@@ -130,7 +140,10 @@ def test_a_token_is_asked_for(open_page, server):
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
     page.get_by_text("6 labels from").wait_for()
-    assert page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])") == '[{},{},""]'
+    assert (
+        page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+        == '[{},{},""]'
+    )
     open_page.problems.clear()
 
 
@@ -146,7 +159,10 @@ def test_several_models(open_page, server):
         "Clinic first: 6 labels from 1,200 documents. Parts: network, words. Assigned from 0.50. Reviewed from 0.10."
     ).wait_for()
     page.locator("#labels[aria-busy=false]").wait_for()
-    assert [body["model"] for path, body in server.seen if path == "/api/suggest"] == ["second", "first"]
+    assert [body["model"] for path, body in server.seen if path == "/api/suggest"] == [
+        "second",
+        "first",
+    ]
 
 
 def test_in_a_folder_behind_a_proxy(suggested):
@@ -156,7 +172,9 @@ def test_in_a_folder_behind_a_proxy(suggested):
 def test_a_note_of_the_model_is_shown(suggested):
     page = suggested(text="nothing known")
     assert page.get_by_text("The model knows no word of this text.").is_visible()
-    assert page.get_by_role("button", name="Accept Asthma").is_visible()  # `Reject` is open where all else is empty
+    assert page.get_by_role(
+        "button", name="Accept Asthma"
+    ).is_visible()  # `Reject` is open where all else is empty
 
 
 def test_data_are_never_markup(suggested, server, monkeypatch):
@@ -193,15 +211,27 @@ def test_a_long_text_stays_fluent(suggested, tmp_path):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_accessible(suggested, dark):
     """No rule of axe-core is broken: at the start, with reasons and decisions, in the search, in the help, with an error."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install '.[test]'").Axe()
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install '.[test]'"
+    ).Axe()
     page = suggested(dark=dark)
     page.keyboard.press("a")
     page.keyboard.press("r")
     page.locator("details.reject > summary").click()
     states = {"labels": lambda: page.locator(".word", has_text="fever").hover()}
-    states["search"] = lambda: (page.keyboard.press("/"), page.keyboard.type("a"), page.get_by_role("option").first.wait_for())
-    states["edit"] = lambda: (page.keyboard.press("Escape"), page.get_by_role("button", name="Edit text").click())
-    states["file"] = lambda: (page.locator("#file").set_input_files(Path("/bin/true")), page.get_by_text("not a text").wait_for())
+    states["search"] = lambda: (
+        page.keyboard.press("/"),
+        page.keyboard.type("a"),
+        page.get_by_role("option").first.wait_for(),
+    )
+    states["edit"] = lambda: (
+        page.keyboard.press("Escape"),
+        page.get_by_role("button", name="Edit text").click(),
+    )
+    states["file"] = lambda: (
+        page.locator("#file").set_input_files(Path("/bin/true")),
+        page.get_by_text("not a text").wait_for(),
+    )
     states["help"] = lambda: page.get_by_role("button", name="Help and keys").click()
     found = {}
     for name, reach in states.items():
@@ -237,6 +267,10 @@ def test_with_the_real_server(chromium, started, tmp_path):  # noqa: F811
     page.get_by_text("1 decision is stored.").wait_for()
     page.close()
     (row,) = [json.loads(line) for line in feedback.read_text().splitlines()]
-    assert (row["label"], row["decision"], row["text"]) == (label, "accept", "congenital inflammation of the colon")
+    assert (row["label"], row["decision"], row["text"]) == (
+        label,
+        "accept",
+        "congenital inflammation of the colon",
+    )
     assert row["score"] > 0
     assert problems == []

@@ -15,10 +15,20 @@ def test_the_whole_way(suggested, server, tmp_path):
     page = suggested()
     assert bands(page) == {"Assign": ["J20", "I10", "J18"], "Review": ["J45"], "Reject": ["E11"]}
     assert status(page) == "3 to assign, 1 to review, 1 to reject."
-    assert lit(page) == [("Cough", "for3", "for3"), ("bronchitis", "for3", "for3"), ("wheezing", "for1", "for1")]
+    assert lit(page) == [
+        ("Cough", "for3", "for3"),
+        ("bronchitis", "for3", "for3"),
+        ("wheezing", "for1", "for1"),
+    ]
 
-    page.get_by_role("button", name="Asthma J45").hover()  # a label's words light up: +2.1 wheezing, -0.8 fever, +0.6 cough
-    assert lit(page) == [("Cough", "for1", "for1"), ("fever", "against2", "against2"), ("wheezing", "for3", "for3")]
+    page.get_by_role(
+        "button", name="Asthma J45"
+    ).hover()  # a label's words light up: +2.1 wheezing, -0.8 fever, +0.6 cough
+    assert lit(page) == [
+        ("Cough", "for1", "for1"),
+        ("fever", "against2", "against2"),
+        ("wheezing", "for3", "for3"),
+    ]
     page.locator(".word", has_text="fever").hover()  # a word's labels are marked
     assert spoken(page) == {"J18": "+1.90", "J45": "-0.80"}
     page.get_by_role("heading", name="plant").hover()
@@ -34,29 +44,51 @@ def test_the_whole_way(suggested, server, tmp_path):
     page.get_by_role("option", name="Back pain").click()
     why = page.get_by_role("group", name="Why Back pain?")
     why.get_by_role("table").wait_for()
-    assert "No word of the text speaks for this label. Its score is 0.05; it is assigned from 0.50." in why.text_content()
+    assert (
+        "No word of the text speaks for this label. Its score is 0.05; it is assigned from 0.50."
+        in why.text_content()
+    )
     assert bands(page)["You asked for"] == ["M54"]
     page.get_by_role("button", name="Accept Back pain").click()
 
     page.get_by_label("Your name").fill("Ada")
     page.get_by_label("Document id").fill("visit 7")
-    record, sheet, feedback = (export(page, tmp_path, name) for name in ("Record (JSON)", "Record (CSV)", "Feedback (JSON lines)"))
+    record, sheet, feedback = (
+        export(page, tmp_path, name)
+        for name in ("Record (JSON)", "Record (CSV)", "Feedback (JSON lines)")
+    )
     chosen = {"J20": "accept", "J18": "reject", "M54": "accept"}
-    assert {one["label"]: one["decision"] for one in json.loads(record.read_text())["labels"] if one["decision"]} == chosen
+    assert {
+        one["label"]: one["decision"]
+        for one in json.loads(record.read_text())["labels"]
+        if one["decision"]
+    } == chosen
     for path, whole in ((sheet, False), (feedback, True)):  # `plant review import` reads both
         rows = read_sheet(path, SilentReporter())
         assert {row.label: row.decision for row in rows if row.decision} == chosen
         assert {(row.doc_id, row.text, row.whole) for row in rows} == {("visit 7", TEXT, whole)}
     assert sheet.read_text().startswith(f"\ufeff{','.join(REVIEW_COLUMNS)}")
     first = json.loads(feedback.read_text().splitlines()[0])
-    assert (first["label"], first["who"], first["evidence"]) == ("J20", "Ada", "bronchitis +3.00, cough +2.40, wheezing +0.40")
+    assert (first["label"], first["who"], first["evidence"]) == (
+        "J20",
+        "Ada",
+        "bronchitis +3.00, cough +2.40, wheezing +0.40",
+    )
 
     page.get_by_role("button", name="Send feedback").click()
     page.get_by_text("3 decisions are stored. Thank you.").wait_for()
     (stored,) = server.feedback
-    assert (stored["model"], stored["who"], stored["document"]["id"]) == ("clinic", "Ada", "visit 7")
+    assert (stored["model"], stored["who"], stored["document"]["id"]) == (
+        "clinic",
+        "Ada",
+        "visit 7",
+    )
     chosen = {one["label"]: (one["decision"], "score" in one) for one in stored["decisions"]}
-    assert chosen == {"J20": ("accept", True), "J18": ("reject", True), "M54": ("accept", False)}  # an added label has no score
+    assert chosen == {
+        "J20": ("accept", True),
+        "J18": ("reject", True),
+        "M54": ("accept", False),
+    }  # an added label has no score
     assert page.get_by_role("button", name="Send feedback").is_disabled()
 
 

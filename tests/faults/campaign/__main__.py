@@ -21,7 +21,9 @@ def begin(place: Path) -> Callable[[int, str, Path], Trial]:
         (folder := place / f"reference-{processes}").mkdir()
         return Reference(folder, processes)
 
-    return lambda seed, kind, work: try_once(reference(2 if kind in PAIR_FAULTS else 1), seed, kind, work)
+    return lambda seed, kind, work: try_once(
+        reference(2 if kind in PAIR_FAULTS else 1), seed, kind, work
+    )
 
 
 if __name__ == "__main__":

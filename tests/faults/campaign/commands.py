@@ -88,9 +88,13 @@ class Reference:
         self.place, self.processes = place, processes
         self.seconds: list[float] = []
         self.sentences = list_sentences()
-        self.quoted: list[str] = []  # what commands have said of the texts of documents so far; it must stay empty
+        self.quoted: list[
+            str
+        ] = []  # what commands have said of the texts of documents so far; it must stay empty
         alone = "auc: true"  # what one process does alone
-        (place / "recipe.yaml").write_text(RECIPE if processes == 1 else RECIPE.replace(alone, "auc: false"))
+        (place / "recipe.yaml").write_text(
+            RECIPE if processes == 1 else RECIPE.replace(alone, "auc: false")
+        )
         self.before(0).mkdir()
         for number, command in enumerate(COMMANDS):
             shutil.copytree(self.before(number), self.before(number + 1))
@@ -101,7 +105,11 @@ class Reference:
 
     def run(self, line: Sequence[str], folder: Path, *, shared: bool = True, **how: Any) -> Ending:
         """Run a command in one process, or in two where this reference is that of two and the command can be shared."""
-        ending = run_pair(line, folder, **how) if shared and self.processes == 2 else run_command(line, folder, **how)
+        ending = (
+            run_pair(line, folder, **how)
+            if shared and self.processes == 2
+            else run_command(line, folder, **how)
+        )
         self.quoted += [sentence for sentence in self.sentences if sentence in ending.output]
         return ending
 
@@ -122,14 +130,23 @@ class Reference:
         """What of the folders that a command writes differs: files missing, left over, or with other bytes."""
         folders = [one.folder for one in COMMANDS] if command is WHOLE else [command.folder]
         done = self.before(len(COMMANDS))
-        wanted, found = ({(name, *item) for name in folders for item in listing(place / name)} for place in (done, run))
+        wanted, found = (
+            {(name, *item) for name in folders for item in listing(place / name)}
+            for place in (done, run)
+        )
         return sorted(f"{name}/{file}: {state}" for name, file, state in wanted ^ found)
 
 
 def list_sentences() -> list[str]:
     """The longer sentences of the corpus, read in a process of its own: polars starts threads, and what is forked afterwards hangs."""
-    command = [sys.executable, "-c", f"import json; from {__name__} import _read_sentences; print(json.dumps(_read_sentences()))"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True)
+    command = [
+        sys.executable,
+        "-c",
+        f"import json; from {__name__} import _read_sentences; print(json.dumps(_read_sentences()))",
+    ]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
     return list(json.loads(done.stdout))
 
 
@@ -138,7 +155,9 @@ def _read_sentences() -> list[str]:
     spec = installed().find(DatasetSpec, given.pop("name"))
     frames = read_frames(spec.load(DataSection(), spec.options(**given)))
     texts = [text for frame in frames.values() for text in frame["text"]]
-    return sorted({sentence for text in texts for sentence in text.split(". ") if len(sentence) >= LONG})
+    return sorted(
+        {sentence for text in texts for sentence in text.split(". ") if len(sentence) >= LONG}
+    )
 
 
 def listing(folder: Path) -> set[tuple[str, str]]:
@@ -160,4 +179,8 @@ def listing(folder: Path) -> set[tuple[str, str]]:
 def finish(reference: Reference, command: Command, run: Path) -> Ending:
     """Do a command again in the way that its messages advise: resume, or repeat where there is nothing to resume."""
     ending = reference.run([*command.line, "--resume"], run)
-    return ending if ending.code == 0 or "--resume" not in ending.output else reference.run(command.line, run)
+    return (
+        ending
+        if ending.code == 0 or "--resume" not in ending.output
+        else reference.run(command.line, run)
+    )

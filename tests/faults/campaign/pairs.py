@@ -49,7 +49,9 @@ def run_pair(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    joins = [partial(_join, rank, port, temporary, prepare if rank in ranks else None) for rank in RANKS]
+    joins = [
+        partial(_join, rank, port, temporary, prepare if rank in ranks else None) for rank in RANKS
+    ]
     pair = [Running(arguments, folder, join) for join in joins]
     later, launcher = list(signals), _Launcher(pair)
     while [one for one in pair if one.poll() is None]:
@@ -61,13 +63,22 @@ def run_pair(
         time.sleep(POLL)
     endings = [one.wait() for one in pair]
     first = endings[launcher.failed or 0]
-    output = "".join(f"[{rank}] {line}\n" for rank, ending in enumerate(endings) for line in ending.output.splitlines())
+    output = "".join(
+        f"[{rank}] {line}\n"
+        for rank, ending in enumerate(endings)
+        for line in ending.output.splitlines()
+    )
     return PairEnding(first.code, max(ending.seconds for ending in endings), output, first)
 
 
 def _join(rank: int, port: int, temporary: Path, prepare: Callable[[], None] | None) -> None:
     """In the new process: what a launcher says in the environment, and what is taken from this process."""
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    os.environ |= {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+    }
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "TMPDIR": str(temporary)}
     tempfile.tempdir = None  # it is looked up again
     if prepare is not None:
@@ -86,9 +97,19 @@ class _Launcher:
         """End the other process once one has failed: with SIGTERM, and much later with SIGKILL."""
         endings = [one.poll() for one in self.pair]
         if self.failed is None:
-            self.failed = next((rank for rank, ending in enumerate(endings) if ending is not None and ending.code != 0), None)
+            self.failed = next(
+                (
+                    rank
+                    for rank, ending in enumerate(endings)
+                    if ending is not None and ending.code != 0
+                ),
+                None,
+            )
             if self.failed is not None and endings[1 - self.failed] is None:
                 self.pair[1 - self.failed].send(signal.SIGTERM)
                 self._deadline = self.pair[1 - self.failed].seconds() + PATIENCE
-        elif endings[1 - self.failed] is None and self.pair[1 - self.failed].seconds() > self._deadline:
+        elif (
+            endings[1 - self.failed] is None
+            and self.pair[1 - self.failed].seconds() > self._deadline
+        ):
             self.pair[1 - self.failed].send(signal.SIGKILL)

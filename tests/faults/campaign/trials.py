@@ -53,7 +53,9 @@ class _Bench:
         if self.reference.processes == 1:
             return {}, ""
         ranks = self.random.choice(((0,), (1,), RANKS))
-        return {"ranks": ranks}, " in both processes" if ranks == RANKS else f" in process {ranks[0] + 1} of 2"
+        return {
+            "ranks": ranks
+        }, " in both processes" if ranks == RANKS else f" in process {ranks[0] + 1} of 2"
 
 
 def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
@@ -63,7 +65,9 @@ def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
     shutil.copyfile(reference.place / "recipe.yaml", place / "recipe.yaml")
     drawn = random.Random(f"{fault}-{seed}")
     commands = COMMANDS[1:] if FAULTS[fault] is _damage else ALL
-    command = drawn.choice([command for command in commands if reference.processes == 1 or command.shared])
+    command = drawn.choice(
+        [command for command in commands if reference.processes == 1 or command.shared]
+    )
     bench = _Bench(reference, command, reference.copy(command, place / "run"), drawn)
     detail, verdict, evidence = FAULTS[fault](bench)
     if reference.quoted:
@@ -91,16 +95,30 @@ def _kill(bench: _Bench) -> tuple[str, str, str]:
 
 def _damage(bench: _Bench) -> tuple[str, str, str]:
     """A file of the run, cut short, emptied, or with one bit flipped; its times stay as they were in half of the trials."""
-    files = sorted(path for path in bench.run.rglob("*") if path.is_file() and path.stat().st_size and path.name != ".lock")
+    files = sorted(
+        path
+        for path in bench.run.rglob("*")
+        if path.is_file() and path.stat().st_size and path.name != ".lock"
+    )
     path = bench.random.choice(files)
     detail = f"{path.relative_to(bench.run)}: {_spoil(path, bench.random)}"
     ending = bench.disturb()
     differing = bench.reference.compare(bench.command, bench.run) if ending.code == 0 else []
     if ending.code == 0:
-        verdict = "done" if not differing else "warned" if path.name in ending.output or "damaged" in ending.output else "silent"
+        verdict = (
+            "done"
+            if not differing
+            else "warned"
+            if path.name in ending.output or "damaged" in ending.output
+            else "silent"
+        )
     else:
         verdict = "refused" if ending.clear else "unclear"
-    return detail, verdict, "" if verdict in ("done", "refused") else f"{differing}\n{ending.code}: {ending.output}"
+    return (
+        detail,
+        verdict,
+        "" if verdict in ("done", "refused") else f"{differing}\n{ending.code}: {ending.output}",
+    )
 
 
 def _spoil(path: Path, drawn: random.Random) -> str:
@@ -128,7 +146,11 @@ def _starve(bench: _Bench) -> tuple[str, str, str]:
         "handles": bench.random.randrange(3, 40),
         "file size": int(10 ** bench.random.uniform(0, 5.5)),
     }[what]
-    limit = {"memory": resource.RLIMIT_AS, "handles": resource.RLIMIT_NOFILE, "file size": resource.RLIMIT_FSIZE}[what]
+    limit = {
+        "memory": resource.RLIMIT_AS,
+        "handles": resource.RLIMIT_NOFILE,
+        "file size": resource.RLIMIT_FSIZE,
+    }[what]
     which, where = bench.choose()
     ending = bench.disturb(prepare=partial(_limit, limit, amount), **which)
     return f"{what} {amount}{where}", *_repair(bench, ending)
@@ -155,7 +177,10 @@ def _deny(bench: _Bench) -> tuple[str, str, str]:
     ending = bench.disturb(prepare=_become_nobody)
     if path.exists():
         path.chmod(before)
-    return f"{path.relative_to(bench.run) if path != bench.run else 'the run'}: {mode:03o}", *_repair(bench, ending)
+    return (
+        f"{path.relative_to(bench.run) if path != bench.run else 'the run'}: {mode:03o}",
+        *_repair(bench, ending),
+    )
 
 
 def _become_nobody() -> None:
@@ -181,10 +206,19 @@ def _small_disk(run: Path, size: int) -> Iterator[Callable[[], None]]:
     run.rename(full)
     run.mkdir()
     options = f"size={-(-size // 4096) * 4096}"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(run)], check=True, capture_output=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(run)], check=True, capture_output=True
+    )
     try:
         shutil.copytree(full, run, dirs_exist_ok=True)
-        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", str(run)], check=True, capture_output=True) and None
+        yield (
+            lambda: (
+                subprocess.run(
+                    ["mount", "-o", "remount,size=64m", str(run)], check=True, capture_output=True
+                )
+                and None
+            )
+        )
     finally:
         shutil.rmtree(full)
         kept = shutil.copytree(run, run.with_name("kept"))
@@ -200,7 +234,10 @@ def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
         return "lost", f"first {ending.code}: {ending.output}\nthen {last.code}: {last.output}"
     differing = bench.reference.compare(bench.command, bench.run)
     if differing:
-        return "silent", f"{differing}\nfirst {ending.code}: {ending.output}\nthen {last.code}: {last.output}"
+        return (
+            "silent",
+            f"{differing}\nfirst {ending.code}: {ending.output}\nthen {last.code}: {last.output}",
+        )
     if ending.code == 0:
         return "done", ""
     if ending.clear:

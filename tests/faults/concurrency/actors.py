@@ -12,8 +12,21 @@ from pathlib import Path
 
 from tests.faults.processes import POLL, Ending, Running
 
-WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir", "os.link", "os.symlink", "fcntl.flock"}
-BLOCKED = 0.5  # seconds without a file operation and without processor time: it waits for the other one
+WATCHED = {
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.listdir",
+    "os.scandir",
+    "os.link",
+    "os.symlink",
+    "fcntl.flock",
+}
+BLOCKED = (
+    0.5  # seconds without a file operation and without processor time: it waits for the other one
+)
 FREE = 2**31
 
 
@@ -24,7 +37,9 @@ class Actor:
         grants, self._grant = os.pipe()
         self._asked, asks = os.pipe()
         os.set_blocking(self._asked, False)
-        self._running = Running(arguments, folder, lambda: _obey(grants, asks, str(folder.resolve())))
+        self._running = Running(
+            arguments, folder, lambda: _obey(grants, asks, str(folder.resolve()))
+        )
         os.close(grants)
         os.close(asks)
 

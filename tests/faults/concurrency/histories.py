@@ -46,12 +46,18 @@ class Command:
 
     name: str  # how trials call it: `mig`, or `mig'` with other options
     arguments: tuple[str, ...]  # its command line, without recipe and run
-    answers: Literal["output", "exports", "code"] | None = None  # what of a reader is compared; None for what writes
+    answers: Literal["output", "exports", "code"] | None = (
+        None  # what of a reader is compared; None for what writes
+    )
     run: str = RUN  # the folder of its run
 
     def line(self, *more: str) -> list[str]:
         """The whole command line after `plant`."""
-        recipe = ("--recipe", "recipe.yaml") if self.arguments[0] in STAGES and self.arguments[1:2] not in (("show",), ("edit",)) else ()
+        recipe = (
+            ("--recipe", "recipe.yaml")
+            if self.arguments[0] in STAGES and self.arguments[1:2] not in (("show",), ("edit",))
+            else ()
+        )
         return [*self.arguments, *recipe, *more, "--run", self.run]
 
 
@@ -62,7 +68,10 @@ def stage(name: str, *, other: bool = False, run: str = RUN) -> Command:
 
 BASE = tuple(stage(name) for name in STAGES)
 OTHER_CORPUS = Command("mig of another corpus", ("mig", "--set", "data.dataset.seed=4"))
-EDITS = tuple(Command(f"edit {word}", ("mig", "edit", LABEL, "--deny", word)) for word in ("years", "with", "the"))
+EDITS = tuple(
+    Command(f"edit {word}", ("mig", "edit", LABEL, "--deny", word))
+    for word in ("years", "with", "the")
+)
 JSON = ("--format", "json", "--quiet")
 READERS = (
     Command("suggest", ("suggest", "--text", "acute cough and fever", *JSON), "output"),
@@ -87,7 +96,10 @@ class Histories:
             before, state = self.after(history[:-1]), State(self.place / f"state{len(self._known)}")
             self._known[history] = state
             shutil.copytree(before.folder, state.folder, symlinks=True)
-            state.possible = before.possible and run_command(history[-1].line(*force(history[-1])), state.folder).code == 0
+            state.possible = (
+                before.possible
+                and run_command(history[-1].line(*force(history[-1])), state.folder).code == 0
+            )
         return self._known[history]
 
     def orders(self, start: History, commands: History) -> Iterator[State]:
@@ -113,7 +125,9 @@ class State:
     def answer(self, reader: Command) -> str:
         """What a reader says of this run."""
         if reader not in self._answers:
-            self._answers[reader] = read_answer(reader, run_command(reader.line(), self.folder), self.folder)
+            self._answers[reader] = read_answer(
+                reader, run_command(reader.line(), self.folder), self.folder
+            )
             shutil.rmtree(self.folder / OUT, ignore_errors=True)
         return self._answers[reader]
 
@@ -127,9 +141,15 @@ def read_answer(reader: Command, ending: Ending, folder: Path) -> str:
     """What a reader gave: its exit code, and its output, or the files that it exported, but for the one that holds the time."""
     if reader.answers == "exports":
         out = folder / OUT
-        files = (path for path in sorted(out.rglob("*")) if path.is_file() and path.name != "export.json")
-        return json.dumps([ending.code, [(str(path.relative_to(out)), hash_file(path)) for path in files]])
-    shown = ending.output[ending.output.find("{") :]  # without warnings: that a stage is just being made is true at that moment only
+        files = (
+            path for path in sorted(out.rglob("*")) if path.is_file() and path.name != "export.json"
+        )
+        return json.dumps(
+            [ending.code, [(str(path.relative_to(out)), hash_file(path)) for path in files]]
+        )
+    shown = ending.output[
+        ending.output.find("{") :
+    ]  # without warnings: that a stage is just being made is true at that moment only
     return json.dumps([ending.code, shown if reader.answers == "output" else ""])
 
 
@@ -141,15 +161,28 @@ def list_run(run: Path) -> frozenset[tuple[str, str]]:
     found = {("run.json", f"{header['data_hash']} {header['label_hash']}")}
     if (run / "recipe.yaml").exists():
         found.add(("recipe.yaml", hash_file(run / "recipe.yaml")))
-    for folder in (path for path in run.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name != "cache"):
+    for folder in (
+        path
+        for path in run.iterdir()
+        if path.is_dir() and not path.name.startswith(".") and path.name != "cache"
+    ):
         found |= {(f"{folder.name}/{name}", state) for name, state in listing(folder)}
         if (folder / "stage.json").exists():
             record = json.loads((folder / "stage.json").read_text("utf-8"))
-            found.add((f"{folder.name}/stage.json", json.dumps([record[key] for key in ("status", "options", "inputs", "outputs")])))
+            found.add(
+                (
+                    f"{folder.name}/stage.json",
+                    json.dumps([record[key] for key in ("status", "options", "inputs", "outputs")]),
+                )
+            )
     return frozenset(found)
 
 
 def list_leftovers(run: Path) -> list[str]:
     """Files of a run that only an unfinished command may have."""
-    hidden = (path for path in run.rglob(".*") if TEMPORARY.fullmatch(path.name) or path.name.endswith(".previous"))
+    hidden = (
+        path
+        for path in run.rglob(".*")
+        if TEMPORARY.fullmatch(path.name) or path.name.endswith(".previous")
+    )
     return sorted(str(path.relative_to(run)) for path in hidden)

@@ -43,7 +43,10 @@ VERDICTS = {
     "lost": "what was killed could not be taken up",
 }
 HARM = ("unclear", "hung", "stalled", "mixed", "damaged", "lost")
-REFUSED = (2, 4)  # the stage is finished; another process writes, or what is read is being made anew
+REFUSED = (
+    2,
+    4,
+)  # the stage is finished; another process writes, or what is read is being made anew
 TURNS, LONGEST_TURN = 6, 400  # operations on files that a command does before another one goes on
 
 
@@ -52,7 +55,9 @@ class Meeting:
     """What is tried."""
 
     start: History  # what was done in the run before
-    commands: tuple[tuple[Command, bool], ...]  # what meets, each with whether it may replace what is there
+    commands: tuple[
+        tuple[Command, bool], ...
+    ]  # what meets, each with whether it may replace what is there
     killed: bool = False  # whether one of them, the first, is killed on its way
 
     def line(self, number: int) -> list[str]:
@@ -79,7 +84,14 @@ def try_once(histories: Histories, seed: int, kind: str, place: Path) -> Trial:
         shutil.rmtree(place)
     said = "\n".join(f"{ending.code}: {ending.output}" for ending in endings) if evidence else ""
     codes = " and ".join(str(ending.code) for ending in endings)
-    return Trial(seed, kind, meeting.text, f"turns {turns}: {codes}", verdict, f"{evidence}\n{said}" if evidence else "")
+    return Trial(
+        seed,
+        kind,
+        meeting.text,
+        f"turns {turns}: {codes}",
+        verdict,
+        f"{evidence}\n{said}" if evidence else "",
+    )
 
 
 def _add_twin(place: Path) -> None:
@@ -108,7 +120,9 @@ def _meet(meeting: Meeting, place: Path, drawn: random.Random) -> tuple[list[End
     return [actor.finish() for actor in actors], " ".join(turns)
 
 
-def _judge(meeting: Meeting, endings: list[Ending], histories: Histories, place: Path) -> tuple[str, str]:
+def _judge(
+    meeting: Meeting, endings: list[Ending], histories: Histories, place: Path
+) -> tuple[str, str]:
     """The verdict, and what is wrong."""
     survivors = endings[1:] if meeting.killed else endings
     for ending in survivors:
@@ -142,16 +156,26 @@ def _take_up(command: Command, place: Path) -> Ending:
     return resumed if resumed.code == 0 else run_command(command.line("--force"), place)
 
 
-def _find_mixture(meeting: Meeting, endings: list[Ending], histories: Histories, place: Path) -> str:
+def _find_mixture(
+    meeting: Meeting, endings: list[Ending], histories: Histories, place: Path
+) -> str:
     """What of the runs and of the answers belongs to no order of whole commands; empty if all do."""
     done = [
-        command for number, (command, _) in enumerate(meeting.commands) if endings[number].code == 0 or (meeting.killed and number == 0)
+        command
+        for number, (command, _) in enumerate(meeting.commands)
+        if endings[number].code == 0 or (meeting.killed and number == 0)
     ]
     for run in sorted({command.run for command, _ in meeting.commands}):
-        writers = tuple(replace(command, run=RUN) for command in done if command.run == run and not command.answers)
+        writers = tuple(
+            replace(command, run=RUN)
+            for command in done
+            if command.run == run and not command.answers
+        )
         found, wanted = list_run(place / run), list(histories.orders(meeting.start, writers))
         if not any(found == state.files for state in wanted):
-            return f"{run} differs from every order:\n" + "\n".join(_differences(found, state) for state in wanted)
+            return f"{run} differs from every order:\n" + "\n".join(
+                _differences(found, state) for state in wanted
+            )
     states = list(_states_on_the_way(meeting, histories))
     for number, (command, _) in enumerate(meeting.commands):
         if command.answers and endings[number].code == 0:
@@ -192,21 +216,28 @@ def _different(drawn: random.Random) -> Meeting:
 def _read(drawn: random.Random) -> Meeting:
     """A command that reads while another one replaces what it reads."""
     reader = drawn.choice(READERS)
-    names = {"show": ("mig",), "suggest": ("finetune", "mig"), "export": ("finetune",)}.get(reader.name, STAGES)
+    names = {"show": ("mig",), "suggest": ("finetune", "mig"), "export": ("finetune",)}.get(
+        reader.name, STAGES
+    )
     return Meeting(BASE, ((stage(drawn.choice(names), other=True), True), (reader, False)))
 
 
 def _create(drawn: random.Random) -> Meeting:
     """Two or three commands that all make the run."""
     choices = (stage("mig"), stage("mig", other=True), OTHER_CORPUS)
-    return Meeting((), tuple((drawn.choice(choices), False) for _ in range(drawn.choice((2, 2, 3)))))
+    return Meeting(
+        (), tuple((drawn.choice(choices), False) for _ in range(drawn.choice((2, 2, 3))))
+    )
 
 
 def _cache(drawn: random.Random) -> Meeting:
     """Two runs that share one cache of hidden states, and fill it at once."""
     return Meeting(
         BASE[:1],
-        tuple((stage("pretrain-attn", other=drawn.random() < 0.5, run=run), False) for run in (RUN, TWIN)),
+        tuple(
+            (stage("pretrain-attn", other=drawn.random() < 0.5, run=run), False)
+            for run in (RUN, TWIN)
+        ),
         killed=drawn.random() < 0.3,
     )
 
@@ -223,7 +254,9 @@ def _edit(drawn: random.Random) -> Meeting:
     edits = tuple((edit, False) for edit in drawn.sample(EDITS, drawn.choice((2, 3))))
     if drawn.random() < 0.5:
         return Meeting(BASE[:1], edits)
-    return Meeting(BASE[:1], ((stage("mig", other=True), True), *edits[:1]), killed=drawn.random() < 0.5)
+    return Meeting(
+        BASE[:1], ((stage("mig", other=True), True), *edits[:1]), killed=drawn.random() < 0.5
+    )
 
 
 KINDS: dict[str, Callable[[random.Random], Meeting]] = {

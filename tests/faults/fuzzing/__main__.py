@@ -17,7 +17,9 @@ from tests.faults.reports import Harness, run_trials
 def main(description: str | None, drive: Drive | None = None) -> int:
     """Fuzz; what chooses the cases is hypothesis, without a look at what they reach, if nothing else is given."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    return run_trials(Harness(TARGETS, VERDICTS, HARM, lambda place: partial(run_round, drive=drive)), description)
+    return run_trials(
+        Harness(TARGETS, VERDICTS, HARM, lambda place: partial(run_round, drive=drive)), description
+    )
 
 
 if __name__ == "__main__":

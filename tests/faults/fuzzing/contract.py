@@ -20,8 +20,25 @@ from tests.faults.fuzzing.inputs import Files
 
 SECONDS = 20  # a case that takes longer hangs; waiting for a processor does not count
 LONGEST_MESSAGE = 8000  # characters; a person has to read it
-CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
-RUNS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "socket.getaddrinfo"}
+CHANGES = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "os.chmod",
+}
+RUNS = {
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "socket.connect",
+    "socket.getaddrinfo",
+}
 COMMIT = ["git", "rev-parse", "HEAD"]  # the one command that a stage runs: for its record
 Try = Callable[[Files, Path], object]
 
@@ -65,12 +82,19 @@ def keep_contract(attempt: Try, files: Files, folder: Path) -> str:
 
 def check_message(error: PlantError) -> str:
     """The kind of an error whose four parts are there and can be read."""
-    parts = {"what": error.what, "where": error.where, "expected": error.expected, "todo": error.todo}
+    parts = {
+        "what": error.what,
+        "where": error.where,
+        "expected": error.expected,
+        "todo": error.todo,
+    }
     for name, text in parts.items():
         if not isinstance(text, str) or not text.strip():
             raise Broken(f"the part '{name}' of the message is empty: {parts}")
     if len(describe_error(error)) > LONGEST_MESSAGE:
-        raise Broken(f"a message of {len(describe_error(error)):,} characters: {describe_error(error)[:300]}…")
+        raise Broken(
+            f"a message of {len(describe_error(error)):,} characters: {describe_error(error)[:300]}…"
+        )
     printable(describe_error(error)).encode("utf-8", "backslashreplace")
     words = re.sub(r"'[^']*'|\d+|0x\w+", "#", error.what.splitlines()[0])
     return f"{type(error).__name__}: {words.partition(':')[0][:80]}"
@@ -111,14 +135,26 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if event in RUNS and arguments[1:2] != (COMMIT,):
         _seen.append(f"{event} {arguments!r:.200}")
     elif event in CHANGES or (event == "open" and _writes(arguments)):
-        paths = [os.path.abspath(os.fsdecode(path)) for path in arguments if isinstance(path, str | bytes | os.PathLike)]
+        paths = [
+            os.path.abspath(os.fsdecode(path))
+            for path in arguments
+            if isinstance(path, str | bytes | os.PathLike)
+        ]
         names = paths[:1] if event == "open" else paths
-        _seen.extend(f"{event} {path}" for path in names if not path.startswith(tuple(_allowed)) and not path.startswith("/dev/"))
+        _seen.extend(
+            f"{event} {path}"
+            for path in names
+            if not path.startswith(tuple(_allowed)) and not path.startswith("/dev/")
+        )
 
 
 def _writes(arguments: tuple[object, ...]) -> bool:
     flags = (*arguments, None, 0)[2]
-    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) and not isinstance(arguments[0], int)
+    return (
+        isinstance(flags, int)
+        and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        and not isinstance(arguments[0], int)
+    )
 
 
 @contextmanager

@@ -18,9 +18,19 @@ import atheris
 if TYPE_CHECKING:
     from tests.faults.fuzzing.rounds import Leave
 
-WATCHED = ("data", "runs", "relevance", "scoring", "evaluation", "registry")  # rooms that read what a stranger wrote
+WATCHED = (
+    "data",
+    "runs",
+    "relevance",
+    "scoring",
+    "evaluation",
+    "registry",
+)  # rooms that read what a stranger wrote
 
-LENGTH, SEEDS = 4096, 10  # bytes that a case is drawn from, and how many random ones a round begins with
+LENGTH, SEEDS = (
+    4096,
+    10,
+)  # bytes that a case is drawn from, and how many random ones a round begins with
 
 
 def import_watched() -> None:
@@ -36,8 +46,12 @@ def import_watched() -> None:
 def drive(test: Callable[[], None], seed: int, cases: int, corpus: Path, leave: Leave) -> None:
     """Let libFuzzer choose so many cases; what reached something new stays in `corpus`. Does not return."""
     left = cases
-    for number in range(SEEDS):  # what is too short to draw a case from is thrown away before it reaches a line
-        (corpus / f"seed-{seed}-{number}").write_bytes(random.Random(f"{seed}-{number}").randbytes(LENGTH))
+    for number in range(
+        SEEDS
+    ):  # what is too short to draw a case from is thrown away before it reaches a line
+        (corpus / f"seed-{seed}-{number}").write_bytes(
+            random.Random(f"{seed}-{number}").randbytes(LENGTH)
+        )
     attempt = test.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
 
     def try_one(content: bytes) -> None:
@@ -50,9 +64,21 @@ def drive(test: Callable[[], None], seed: int, cases: int, corpus: Path, leave: 
         except BaseException as error:
             leave(error)
 
-    options: dict[str, object] = {"artifact_prefix": f"{corpus}/"}  # inputs that fail are not left where the command was started
-    options |= {"seed": seed + 1, "max_len": LENGTH, "len_control": 0, "timeout": 1200, "rss_limit_mb": 0, "verbosity": 0}
-    atheris.Setup([sys.argv[0], *(f"-{name}={value}" for name, value in options.items()), str(corpus)], try_one)
+    options: dict[str, object] = {
+        "artifact_prefix": f"{corpus}/"
+    }  # inputs that fail are not left where the command was started
+    options |= {
+        "seed": seed + 1,
+        "max_len": LENGTH,
+        "len_control": 0,
+        "timeout": 1200,
+        "rss_limit_mb": 0,
+        "verbosity": 0,
+    }
+    atheris.Setup(
+        [sys.argv[0], *(f"-{name}={value}" for name, value in options.items()), str(corpus)],
+        try_one,
+    )
     atheris.Fuzz()
 
 

@@ -11,10 +11,61 @@ Files = Mapping[str, bytes]  # content by name
 LARGEST = 60_000  # bytes of a seed that is mutated
 
 ODD = (
-    *("", " ", "0", "-1", "1e999", "nan", ".inf", "true", "null", "~", "'", '"', "\\", "{", "[", "]", "}", ",", ";", "\t", "|", "\r", "\n"),
-    *("\0", "\x1b[31m", "\u202e", "\u2028", "\ufeff", "\ud83d\ude00", "é", "ß", "0" * 400, "9" * 5000),
+    *(
+        "",
+        " ",
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        ".inf",
+        "true",
+        "null",
+        "~",
+        "'",
+        '"',
+        "\\",
+        "{",
+        "[",
+        "]",
+        "}",
+        ",",
+        ";",
+        "\t",
+        "|",
+        "\r",
+        "\n",
+    ),
+    *(
+        "\0",
+        "\x1b[31m",
+        "\u202e",
+        "\u2028",
+        "\ufeff",
+        "\ud83d\ude00",
+        "é",
+        "ß",
+        "0" * 400,
+        "9" * 5000,
+    ),
     *("../../x", "/etc/passwd", "a" * 3000),
-    *("<b>", "&amp;", "%s", "{0}", "=1+1", "!!python/object:os.system", "*a", "&a", "<<: *a", "- ", ": ", "#", "---", "...", "<http://x>"),
+    *(
+        "<b>",
+        "&amp;",
+        "%s",
+        "{0}",
+        "=1+1",
+        "!!python/object:os.system",
+        "*a",
+        "&a",
+        "<<: *a",
+        "- ",
+        ": ",
+        "#",
+        "---",
+        "...",
+        "<http://x>",
+    ),
 )
 WORDS = (
     "text",
@@ -35,7 +86,9 @@ WORDS = (
 )
 
 words = st.sampled_from(WORDS) | st.sampled_from(ODD) | st.text(max_size=12)
-numbers = st.integers(-3, 40) | st.integers() | st.floats(allow_subnormal=False)  # stages let the processor flush those
+numbers = (
+    st.integers(-3, 40) | st.integers() | st.floats(allow_subnormal=False)
+)  # stages let the processor flush those
 values = st.recursive(
     st.none() | st.booleans() | numbers | words,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4),
@@ -71,19 +124,35 @@ def mutations(draw: st.DrawFn, seeds: Sequence[bytes]) -> bytes:
 @st.composite
 def tables(draw: st.DrawFn, columns: Sequence[str]) -> bytes:
     """A table with most of these columns as CSV, TSV, JSON lines or JSON: rows of odd cells, some too long or too short."""
-    names = [name for name in columns if draw(st.integers(0, 9))] + draw(st.lists(words, max_size=2))
-    cells = st.sampled_from(("train", "test", "validation", "fever", "cough", "d1", "d2", "0", "4")) | words
-    rows = draw(st.lists(st.lists(cells, min_size=len(names), max_size=len(names) + draw(st.integers(0, 1))), max_size=12))
+    names = [name for name in columns if draw(st.integers(0, 9))] + draw(
+        st.lists(words, max_size=2)
+    )
+    cells = (
+        st.sampled_from(("train", "test", "validation", "fever", "cough", "d1", "d2", "0", "4"))
+        | words
+    )
+    rows = draw(
+        st.lists(
+            st.lists(cells, min_size=len(names), max_size=len(names) + draw(st.integers(0, 1))),
+            max_size=12,
+        )
+    )
     match draw(st.sampled_from(("csv", "tsv", "quoted", "jsonl", "json"))):
         case "csv":
             text = "\n".join(",".join(row) for row in (names, *rows))
         case "tsv":
             text = "\n".join("\t".join(row) for row in (names, *rows))
         case "quoted":
-            text = "\n".join(",".join(f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row) for row in (names, *rows))
+            text = "\n".join(
+                ",".join(f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row)
+                for row in (names, *rows)
+            )
         case form:
             objects = [
-                {name: draw(values) if not draw(st.integers(0, 5)) else cell for name, cell in zip(names, row, strict=False)}
+                {
+                    name: draw(values) if not draw(st.integers(0, 5)) else cell
+                    for name, cell in zip(names, row, strict=False)
+                }
                 for row in rows
             ]
             text = json.dumps(objects) if form == "json" else "\n".join(map(json.dumps, objects))
@@ -97,7 +166,11 @@ def yaml_texts(draw: st.DrawFn, keys: Sequence[str]) -> bytes:
     for _ in range(draw(st.integers(1, 8))):
         depth, key = draw(st.integers(0, 3)), draw(st.sampled_from(keys) | words)
         value = draw(
-            st.sampled_from(("", "|", ">", "[1, 2]", "{name: tiny}", "{a: {b: 1}}", "0", "3", "0.5", "true")) | words | values.map(str)
+            st.sampled_from(
+                ("", "|", ">", "[1, 2]", "{name: tiny}", "{a: {b: 1}}", "0", "3", "0.5", "true")
+            )
+            | words
+            | values.map(str)
         )
         lines.append("  " * depth + draw(st.sampled_from(("", "", "", "- "))) + f"{key}: {value}")
     return "\n".join(lines).encode("utf-8", "surrogatepass")

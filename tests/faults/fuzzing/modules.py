@@ -62,7 +62,22 @@ RETURNS = (
     "return (spec for spec in [{specs}, 1 / 0])",
     "class L(list):\n        def __iter__(self): raise OSError('iteration')\n    return L()",
 )
-NAMES = st.sampled_from(("tiny", "mine", "a b", "../x", "", "Ä", "x" * 2000, "\x1b[31m", "mig", "\n", "-x", "hf-encoder"))
+NAMES = st.sampled_from(
+    (
+        "tiny",
+        "mine",
+        "a b",
+        "../x",
+        "",
+        "Ä",
+        "x" * 2000,
+        "\x1b[31m",
+        "mig",
+        "\n",
+        "-x",
+        "hf-encoder",
+    )
+)
 
 
 @st.composite
@@ -70,13 +85,39 @@ def modules(draw: st.DrawFn) -> bytes:
     """The source of a module that may be anything from a good plugin to no Python at all."""
     if not draw(st.integers(0, 19)):
         return draw(st.binary(max_size=60))
-    lines = [draw(st.sampled_from(START)), draw(st.sampled_from(AT_IMPORT)) if not draw(st.integers(0, 3)) else ""]
+    lines = [
+        draw(st.sampled_from(START)),
+        draw(st.sampled_from(AT_IMPORT)) if not draw(st.integers(0, 3)) else "",
+    ]
     for _ in range(draw(st.integers(0, 3))):
-        hook = draw(st.sampled_from((*HOOKS, "plant_register_backbones", "plant_register_backbone", "plant_other", "other")))
+        hook = draw(
+            st.sampled_from(
+                (
+                    *HOOKS,
+                    "plant_register_backbones",
+                    "plant_register_backbone",
+                    "plant_other",
+                    "other",
+                )
+            )
+        )
         specs = draw(st.sampled_from(SPECS)).format(name=draw(NAMES))
-        mark = draw(st.sampled_from(("@hookimpl", "@hookimpl", "@hookimpl", "@hookimpl(wrapper=True)", "@hookimpl(trylast=3)", "")))
+        mark = draw(
+            st.sampled_from(
+                (
+                    "@hookimpl",
+                    "@hookimpl",
+                    "@hookimpl",
+                    "@hookimpl(wrapper=True)",
+                    "@hookimpl(trylast=3)",
+                    "",
+                )
+            )
+        )
         arguments = draw(st.sampled_from(("", "", "", "context", "*a", "a=1", "self, b")))
-        lines.append(f"{mark}\ndef {hook}({arguments}):\n    {draw(st.sampled_from(RETURNS)).format(specs=specs)}")
+        lines.append(
+            f"{mark}\ndef {hook}({arguments}):\n    {draw(st.sampled_from(RETURNS)).format(specs=specs)}"
+        )
     if not draw(st.integers(0, 9)):
         lines.append(f"{draw(st.sampled_from(tuple(HOOKS)))} = {draw(words)!r}")
     return "\n".join(lines).encode("utf-8", "surrogatepass")

@@ -40,7 +40,14 @@ def _finished_run() -> Path:
     _holder.append(tempfile.TemporaryDirectory(prefix="plant-fuzzing-"))
     place = Path(_holder[0].name)
     (place / "recipe.yaml").write_text(RECIPE)
-    run_recipe(Request(registry=installed(), run_path=place / "run", recipe=str(place / "recipe.yaml"), reporter=SilentReporter()))
+    run_recipe(
+        Request(
+            registry=installed(),
+            run_path=place / "run",
+            recipe=str(place / "recipe.yaml"),
+            reporter=SilentReporter(),
+        )
+    )
     labels = _label_index(place / "run")
     flags = {"mig edit": {"label": labels[0], "deny": ("the",)}}
     run_at(place / "run", "mig edit", flags=flags)
@@ -54,7 +61,11 @@ _holder: list[tempfile.TemporaryDirectory[str]] = []
 def run_files() -> Files:
     """The files of a finished run, by name."""
     run = _finished_run()
-    return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file() and path.name != ".lock"}
+    return {
+        str(path.relative_to(run)): path.read_bytes()
+        for path in sorted(run.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
 
 
 def read_run(files: Files, folder: Path) -> None:
@@ -74,7 +85,11 @@ def read_run(files: Files, folder: Path) -> None:
 def _let_fit(run: Path, name: str) -> None:
     """Record the hash of a changed file, so that it is read all the same."""
     stage, _, inner = name.partition("/")
-    path, key = (run / stage / STAGE_FILE, "outputs") if stage != "corpus" else (run / "corpus" / "splits.json", "outputs")
+    path, key = (
+        (run / stage / STAGE_FILE, "outputs")
+        if stage != "corpus"
+        else (run / "corpus" / "splits.json", "outputs")
+    )
     if not inner or path == run / name:
         return
     record = json.loads(path.read_text("utf-8"))

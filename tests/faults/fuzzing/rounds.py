@@ -26,11 +26,20 @@ from tests.faults.processes import Running
 from tests.faults.reports import Trial
 
 CASES = 100  # in a round, unless one breaks the contract
-MEMORY = 3 << 30  # bytes of address space beside what the process begins with; more ends in a `MemoryError`, which is no clear message
-STUCK = 6 * SECONDS  # seconds without a new case after which the process is killed, those not counted in which it waits for a processor
-VERDICTS = {"kept": "every case gave a result or a clear error", "broken": "a case broke the contract, or the process died or hung"}
+MEMORY = (
+    3 << 30
+)  # bytes of address space beside what the process begins with; more ends in a `MemoryError`, which is no clear message
+STUCK = (
+    6 * SECONDS
+)  # seconds without a new case after which the process is killed, those not counted in which it waits for a processor
+VERDICTS = {
+    "kept": "every case gave a result or a clear error",
+    "broken": "a case broke the contract, or the process died or hung",
+}
 HARM = ("broken",)
-Leave = Callable[[BaseException | None], Never]  # ends the process, with the error that a case ended in
+Leave = Callable[
+    [BaseException | None], Never
+]  # ends the process, with the error that a case ended in
 Drive = Callable[[Callable[[], None], int, int, Path, Leave], None]
 """Tries cases: given the test, a seed, how many, a folder that stays from round to round, and how to leave when all are done."""
 
@@ -50,8 +59,15 @@ def run_round(number: int, target: str, folder: Path, drive: Drive | None = None
     if notes.exists():
         outcomes, error = json.loads(notes.read_text("utf-8"))
     else:
-        outcomes, error = {}, f"the process ended with {ending.code}, or hung: {ending.output[-3000:]}"
-    evidence = f"{error}\n  {last.read_text('utf-8') if last.exists() else 'before the first case'}" if error else ""
+        outcomes, error = (
+            {},
+            f"the process ended with {ending.code}, or hung: {ending.output[-3000:]}",
+        )
+    evidence = (
+        f"{error}\n  {last.read_text('utf-8') if last.exists() else 'before the first case'}"
+        if error
+        else ""
+    )
     detail = f"{sum(outcomes.values())} cases, {len(outcomes)} outcomes"
     return Trial(number, target, target, detail, "broken" if error else "kept", evidence)
 
@@ -62,14 +78,26 @@ def _work(target: str, number: int, folder: Path, drive: Drive | None) -> None:
     chosen = TARGETS[target]
 
     @seed(number)
-    @settings(max_examples=CASES, deadline=None, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=CASES,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
     @given(chosen.inputs())
     def try_case(files: Files) -> None:
         (folder / "last.json").write_text(json.dumps(show_files(files)), encoding="utf-8")
         outcomes[keep_contract(chosen.attempt, files, folder / "case")] += 1
 
     def leave(error: BaseException | None = None) -> Never:
-        trace = "" if error is None else "".join(traceback.format_exception(error)).partition("Failing test case")[0].strip()[-3000:]
+        trace = (
+            ""
+            if error is None
+            else "".join(traceback.format_exception(error))
+            .partition("Failing test case")[0]
+            .strip()[-3000:]
+        )
         (folder / "notes.new").write_text(json.dumps([outcomes, trace]), encoding="utf-8")
         (folder / "notes.new").rename(folder / "notes.json")
         os._exit(0)

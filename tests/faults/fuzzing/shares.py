@@ -19,7 +19,13 @@ from plant_cli.relevance.shards import RECORD, open_shards, write_shard
 from tests.faults.fuzzing.inputs import Files, changed_json, mutations
 
 HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64, "analyser": "a" * 64}
-TEXTS = [["fever", "cough"], ["cough", "pain", "fever"], ["pain"], ["fever", "fever", "arm"], ["arm", "pain"]]
+TEXTS = [
+    ["fever", "cough"],
+    ["cough", "pain", "fever"],
+    ["pain"],
+    ["fever", "fever", "arm"],
+    ["arm", "pain"],
+]
 
 
 @cache
@@ -30,10 +36,18 @@ def _written() -> Files:
         for number in (1, 2):
             shard = Shard(number, 2)
             (place / f"shard-{number}").mkdir()
-            gold = csr_array(np.array([[1, 0], [0, 1], [0, 0], [1, 0], [0, 1]], dtype=np.int32)[shard.rows])
-            counting = MemoryCounts(count_terms(number_words(TEXTS[shard.rows]), 1), gold, with_occurrences=True)
+            gold = csr_array(
+                np.array([[1, 0], [0, 1], [0, 0], [1, 0], [0, 1]], dtype=np.int32)[shard.rows]
+            )
+            counting = MemoryCounts(
+                count_terms(number_words(TEXTS[shard.rows]), 1), gold, with_occurrences=True
+            )
             write_shard(place / f"shard-{number}", shard, counting, memory=10_000, jobs=1, **HASHES)
-        return {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
+        return {
+            str(path.relative_to(place)): path.read_bytes()
+            for path in sorted(place.rglob("*"))
+            if path.is_file()
+        }
 
 
 @st.composite
@@ -51,7 +65,13 @@ def read_shares(files: Files, folder: Path) -> None:
     if not files["fits"]:
         for record in folder.glob(f"*/{RECORD}"):
             _let_fit(record)
-    merged = open_shards([folder / "shard-1", folder / "shard-2"], with_occurrences=True, min_df=1, keep=set(), **HASHES)
+    merged = open_shards(
+        [folder / "shard-1", folder / "shard-2"],
+        with_occurrences=True,
+        min_df=1,
+        keep=set(),
+        **HASHES,
+    )
     merged.count(0, 2)
 
 
@@ -59,6 +79,12 @@ def _let_fit(record: Path) -> None:
     try:
         content = json.loads(record.read_bytes())
         content["files"] = {name: hash_file(record.parent / name) for name in content["files"]}
-    except (ValueError, TypeError, KeyError, OSError, RecursionError):  # the record itself is spoilt
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        OSError,
+        RecursionError,
+    ):  # the record itself is spoilt
         return
     record.write_text(json.dumps(content))

@@ -18,7 +18,16 @@ import polars as pl
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec, UsageError
+from plant_cli.api import (
+    BackboneSpec,
+    Choice,
+    DataSection,
+    DatasetSpec,
+    PlantError,
+    SilentReporter,
+    StageSpec,
+    UsageError,
+)
 from plant_cli.data.documents import tidy_dataset
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
@@ -31,7 +40,16 @@ from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_sets
 from plant_cli.runs.steps import resolve_steps
 from plant_cli.testing.contexts import make_context
 from tests.faults.fuzzing.contract import Try, check_message
-from tests.faults.fuzzing.inputs import ODD, Files, changed_json, mutations, small, tables, words, yaml_texts
+from tests.faults.fuzzing.inputs import (
+    ODD,
+    Files,
+    changed_json,
+    mutations,
+    small,
+    tables,
+    words,
+    yaml_texts,
+)
 from tests.faults.fuzzing.modules import modules
 from tests.faults.fuzzing.records import RECORDS, read_run, run_files
 from tests.faults.fuzzing.shares import read_shares, shares
@@ -53,19 +71,25 @@ class Target:
 
 def kept(kind: str) -> list[bytes]:
     """The contents of the malformed inputs of a kind, and of a good corpus."""
-    files = {str(path): path.read_bytes() for path in sorted((KEPT / kind).rglob("*")) if path.is_file()}
+    files = {
+        str(path): path.read_bytes() for path in sorted((KEPT / kind).rglob("*")) if path.is_file()
+    }
     return [*small(files), GOOD]
 
 
 @cache
 def _good_parquet() -> bytes:
-    return (target := BytesIO(), pl.read_csv(GOOD, infer_schema=False).write_parquet(target))[0].getvalue()
+    return (target := BytesIO(), pl.read_csv(GOOD, infer_schema=False).write_parquet(target))[
+        0
+    ].getvalue()
 
 
 def _corpora() -> st.SearchStrategy[Files]:
     columns = ("doc_id", "text", "labels", "split")
     content = mutations([*kept("corpora"), _good_parquet()]) | tables(columns)
-    return st.builds(lambda suffix, content: {f"corpus{suffix}": content}, st.sampled_from(SUFFIXES), content)
+    return st.builds(
+        lambda suffix, content: {f"corpus{suffix}": content}, st.sampled_from(SUFFIXES), content
+    )
 
 
 def _read_corpus(files: Files, folder: Path, **section: Any) -> None:
@@ -77,7 +101,9 @@ def _read_corpus(files: Files, folder: Path, **section: Any) -> None:
 def _tables_beside(kind: str, columns: tuple[str, ...]) -> st.SearchStrategy[Files]:
     content = mutations(kept(kind)) | tables(columns)
     return st.builds(
-        lambda suffix, content: {f"{kind}{suffix}": content, "good.csv": GOOD}, st.sampled_from((".csv", ".jsonl", ".parquet")), content
+        lambda suffix, content: {f"{kind}{suffix}": content, "good.csv": GOOD},
+        st.sampled_from((".csv", ".jsonl", ".parquet")),
+        content,
     )
 
 
@@ -98,7 +124,9 @@ def _written_formats() -> Mapping[str, Files]:
             except ImportError:  # the package of the format is not installed
                 continue
             paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-            found[name] = {f"corpus/{path.relative_to(folder)}": path.read_bytes() for path in paths}
+            found[name] = {
+                f"corpus/{path.relative_to(folder)}": path.read_bytes() for path in paths
+            }
     return found
 
 
@@ -141,7 +169,10 @@ LINKED = (
     b'{"@context": {"skos": "http://www.w3.org/2004/02/skos/core#"}, "@id": "http://x/1", "@type": "skos:Concept",'
     b' "skos:prefLabel": "Fever"}'
 )
-ICD = b"00001 A000    1 Cholera due to Vibrio cholerae 01, biovar cholerae   Cholera due to Vibrio cholerae 01, biovar cholerae\n" * 3
+ICD = (
+    b"00001 A000    1 Cholera due to Vibrio cholerae 01, biovar cholerae   Cholera due to Vibrio cholerae 01, biovar cholerae\n"
+    * 3
+)
 ANNIF = b"<http://x/1>\tFever\tA01\n<http://x/2>\tCough\t\n"
 JSKOS = b'{"uri": "http://x/1", "prefLabel": {"en": "Fever", "-": "x"}, "altLabel": {"en": ["Heat"]}, "broader": [{"uri": "http://x/2"}]}'
 OBO = b'format-version: 1.2\n\n[Term]\nid: HP:1\nname: Fever\nsynonym: "Heat" EXACT []\nis_a: HP:2 ! x\n'
@@ -161,26 +192,77 @@ HEADLESS, MIMIC, MAP = (
 
 
 def _vocabularies() -> st.SearchStrategy[Files]:
-    columns = ("label", "title", "description", "alt", "broader", "title_en", "deprecated", "replaced_by")
-    content = mutations([TURTLE, RDF, LINKED, ICD, ANNIF, JSKOS, OBO, CLAML, TABULAR, HEADLESS, MIMIC, MAP, *kept("titles")]) | tables(
-        columns
+    columns = (
+        "label",
+        "title",
+        "description",
+        "alt",
+        "broader",
+        "title_en",
+        "deprecated",
+        "replaced_by",
     )
-    suffixes = st.sampled_from((".ttl", ".rdf", ".jsonld", ".csv", ".tsv", ".txt", ".jsonl", ".parquet", ".gz", ""))
-    return st.builds(lambda suffix, content: {f"vocabulary{suffix}": content, "good.csv": GOOD}, suffixes, content)
+    content = mutations(
+        [
+            TURTLE,
+            RDF,
+            LINKED,
+            ICD,
+            ANNIF,
+            JSKOS,
+            OBO,
+            CLAML,
+            TABULAR,
+            HEADLESS,
+            MIMIC,
+            MAP,
+            *kept("titles"),
+        ]
+    ) | tables(columns)
+    suffixes = st.sampled_from(
+        (".ttl", ".rdf", ".jsonld", ".csv", ".tsv", ".txt", ".jsonl", ".parquet", ".gz", "")
+    )
+    return st.builds(
+        lambda suffix, content: {f"vocabulary{suffix}": content, "good.csv": GOOD},
+        suffixes,
+        content,
+    )
 
 
 def _recipe_keys() -> tuple[str, ...]:
     stages = [spec.name for spec in installed().specs(StageSpec)]
     options = [name for spec in installed().specs(StageSpec) for name in spec.options.model_fields]
-    return (*stages, "data", "model", "machine", "extends", "summary", "backbone", "decoder", "name", "dataset", "path", *options)
+    return (
+        *stages,
+        "data",
+        "model",
+        "machine",
+        "extends",
+        "summary",
+        "backbone",
+        "decoder",
+        "name",
+        "dataset",
+        "path",
+        *options,
+    )
 
 
 def _recipes() -> st.SearchStrategy[Files]:
-    shipped = {str(path): path.read_bytes() for path in sorted((Path(__file__).parents[3] / "recipes").rglob("*.yaml"))}
+    shipped = {
+        str(path): path.read_bytes()
+        for path in sorted((Path(__file__).parents[3] / "recipes").rglob("*.yaml"))
+    }
     content = mutations([*kept("recipes"), *small(shipped)]) | yaml_texts(_recipe_keys())
-    sets = st.lists(st.tuples(st.sampled_from(_recipe_keys()), st.sampled_from(_recipe_keys()), words), max_size=2)
+    sets = st.lists(
+        st.tuples(st.sampled_from(_recipe_keys()), st.sampled_from(_recipe_keys()), words),
+        max_size=2,
+    )
     return st.builds(
-        lambda text, sets: {"recipe.yaml": text, "sets": "\n".join(f"{a}.{b}={c}" for a, b, c in sets).encode("utf-8", "surrogatepass")},
+        lambda text, sets: {
+            "recipe.yaml": text,
+            "sets": "\n".join(f"{a}.{b}={c}" for a, b, c in sets).encode("utf-8", "surrogatepass"),
+        },
         content,
         sets,
     )
@@ -197,7 +279,11 @@ def _read_recipe(files: Files, folder: Path) -> None:
 
 def _plugins() -> st.SearchStrategy[Files]:
     names = st.sampled_from(("plugin", "core", "", "a b", *ODD[:20])) | st.text(max_size=6)
-    return st.builds(lambda text, name: {"stranger.py": text, "name": name.encode("utf-8", "surrogatepass")}, modules(), names)
+    return st.builds(
+        lambda text, name: {"stranger.py": text, "name": name.encode("utf-8", "surrogatepass")},
+        modules(),
+        names,
+    )
 
 
 def _load_plugin(files: Files, folder: Path) -> str:
@@ -264,11 +350,19 @@ def _gold() -> object:
 
 def _predictions() -> st.SearchStrategy[Files]:
     content = (
-        mutations([*PREDICTIONS, *kept("predictions")]) | tables(("doc_id", "label", "score")) | tables(("doc_id", "labels", "scores"))
+        mutations([*PREDICTIONS, *kept("predictions")])
+        | tables(("doc_id", "label", "score"))
+        | tables(("doc_id", "labels", "scores"))
     )
-    beside = st.sampled_from((*[b""] * 12, b"A\nB\nfever\n", b"A\tx\n", b"0 1\n1 2\n", b"0 x\n", b"9 9\n", b"\xff"))
+    beside = st.sampled_from(
+        (*[b""] * 12, b"A\nB\nfever\n", b"A\tx\n", b"0 1\n1 2\n", b"0 x\n", b"9 9\n", b"\xff")
+    )
     return st.builds(
-        lambda suffix, content, order, removed: {f"predictions{suffix}": content, "order": order, "removed": removed},
+        lambda suffix, content, order, removed: {
+            f"predictions{suffix}": content,
+            "order": order,
+            "removed": removed,
+        },
         st.sampled_from((".csv", ".tsv", ".jsonl", ".parquet", ".npz", ".txt", ".trec", ".gz")),
         content,
         beside,
@@ -277,8 +371,13 @@ def _predictions() -> st.SearchStrategy[Files]:
 
 
 def _read_predictions(files: Files, folder: Path) -> None:
-    order, removed = ("order" if files["order"] else None), ("removed" if files["removed"] else None)
-    read_predictions(Path(next(iter(files))), _gold(), SilentReporter(), read_numbering(order, removed))  # type: ignore[arg-type]
+    order, removed = (
+        ("order" if files["order"] else None),
+        ("removed" if files["removed"] else None),
+    )
+    read_predictions(
+        Path(next(iter(files))), _gold(), SilentReporter(), read_numbering(order, removed)
+    )  # type: ignore[arg-type]
 
 
 @st.composite
@@ -297,8 +396,16 @@ TARGETS = {
     for target in (
         Target("corpora", _corpora, _read_corpus),
         Target("formats", _formats, _read_format),
-        Target("titles", partial(_tables_beside, "titles", ("label", "title")), partial(_read_beside, "titles")),
-        Target("evidence", partial(_tables_beside, "evidence", ("doc_id", "label", "start", "end")), partial(_read_beside, "evidence")),
+        Target(
+            "titles",
+            partial(_tables_beside, "titles", ("label", "title")),
+            partial(_read_beside, "titles"),
+        ),
+        Target(
+            "evidence",
+            partial(_tables_beside, "evidence", ("doc_id", "label", "start", "end")),
+            partial(_read_beside, "evidence"),
+        ),
         Target("shares", shares, read_shares),
         Target("vocabularies", _vocabularies, partial(_read_beside, "vocabulary")),
         Target("recipes", _recipes, _read_recipe),

@@ -45,7 +45,9 @@ def describe(ending: Ending, place: str) -> dict[str, object]:
     """What is compared: the exit code and the lines of errors and warnings, without the names of temporary files."""
     parts = ("error:", "  where:", "  expected:", "  what to do:")
     wanted = parts if ending.code else ("warning:",)
-    kept = [line for line in ending.output.replace(place, "").splitlines() if line.startswith(wanted)]
+    kept = [
+        line for line in ending.output.replace(place, "").splitlines() if line.startswith(wanted)
+    ]
     return {"code": ending.code, "said": kept, "clear": ending.code == 0 or ending.clear}
 
 
@@ -79,12 +81,27 @@ def main() -> int:
     names = set(given.names) or recorded.keys() | {name for name, _ in list_commands()}
     found = read_all(names)
     if given.write:
-        recorded = {name: said for name, said in {**recorded, **found}.items() if name in dict(list_commands())}
-        GOLDEN.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+        recorded = {
+            name: said
+            for name, said in {**recorded, **found}.items()
+            if name in dict(list_commands())
+        }
+        GOLDEN.write_text(
+            json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n",
+            encoding="utf-8",
+        )
     differing = sorted(name for name in names if found.get(name) != recorded.get(name))
     unclear = sorted(name for name, said in found.items() if not said["clear"])
-    print(json.dumps({name: [recorded.get(name), found.get(name)] for name in differing}, indent=1, ensure_ascii=False))
-    print(f"{len(found)} inputs; {len(differing)} differ from the record; not refused clearly: {', '.join(unclear) or 'none'}")
+    print(
+        json.dumps(
+            {name: [recorded.get(name), found.get(name)] for name in differing},
+            indent=1,
+            ensure_ascii=False,
+        )
+    )
+    print(
+        f"{len(found)} inputs; {len(differing)} differ from the record; not refused clearly: {', '.join(unclear) or 'none'}"
+    )
     return int(bool(differing or unclear))
 
 

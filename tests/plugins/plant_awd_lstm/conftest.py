@@ -24,7 +24,9 @@ def vocabulary() -> Vocabulary:
 def language_model(tmp_path: Path, vocabulary: Vocabulary) -> Callable[..., Path]:
     """`language_model(name)`: a folder with both directions."""
 
-    def make(name: str = "lm", *, seed: int = 0, sizes: Sizes = SIZES, words: Vocabulary = vocabulary) -> Path:
+    def make(
+        name: str = "lm", *, seed: int = 0, sizes: Sizes = SIZES, words: Vocabulary = vocabulary
+    ) -> Path:
         folder = tmp_path / name
         torch.manual_seed(seed)
         words.save(folder)

@@ -79,17 +79,24 @@ def test_it_is_saved_as_a_list(tmp_path: Path, vocabulary: Vocabulary) -> None:
     assert again.hash == vocabulary.hash != Vocabulary(vocabulary.words[:-1]).hash
 
 
-@pytest.mark.parametrize("content", ['{"a": 1}', '["a", "b"]', '["<pad>", "<unknown>", "<begin>", "a", "a"]', '["<pad>"', "[1]"])
+@pytest.mark.parametrize(
+    "content",
+    ['{"a": 1}', '["a", "b"]', '["<pad>", "<unknown>", "<begin>", "a", "a"]', '["<pad>"', "[1]"],
+)
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "vocabulary.json").write_text(content)
     with pytest.raises(ArtefactError, match="damaged"):
         read_language_model_vocabulary(tmp_path)
 
 
-QUIET = AwdLstmOptions(embedding_dropout=0, input_dropout=0, hidden_dropout=0, output_dropout=0, weight_dropout=0)
+QUIET = AwdLstmOptions(
+    embedding_dropout=0, input_dropout=0, hidden_dropout=0, output_dropout=0, weight_dropout=0
+)
 
 
-def plain_lstm(layer: LstmLayer, inputs: Tensor, hidden: Tensor, cell: Tensor, recurrent: Tensor) -> Tensor:
+def plain_lstm(
+    layer: LstmLayer, inputs: Tensor, hidden: Tensor, cell: Tensor, recurrent: Tensor
+) -> Tensor:
     """One token after the other, one gate after the other."""
     size, outputs = hidden.shape[-1], []
     for token in inputs.unbind(1):
@@ -116,12 +123,23 @@ def test_a_layer_is_an_lstm_with_dropped_recurrent_weights(share: float) -> None
     torch.testing.assert_close(hidden[0], plain[:, -1], rtol=0, atol=1e-12)
     assert int((recurrent == 0).sum()) > 0 or not share
     again = layer.eval()(inputs, state)[0]
-    torch.testing.assert_close(again, plain_lstm(layer, inputs, state[0][0], state[1][0], layer.weight_hh), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        again,
+        plain_lstm(layer, inputs, state[0][0], state[1][0], layer.weight_hh),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_all_five_dropouts_are_those_of_a_plain_loop() -> None:
     """Masks drawn by hand in the order of reading: words, input, then of each layer its weights and what it gives."""
-    shares = {"embedding_dropout": 0.3, "input_dropout": 0.25, "hidden_dropout": 0.4, "output_dropout": 0.5, "weight_dropout": 0.2}
+    shares = {
+        "embedding_dropout": 0.3,
+        "input_dropout": 0.25,
+        "hidden_dropout": 0.4,
+        "output_dropout": 0.5,
+        "weight_dropout": 0.2,
+    }
     torch.manual_seed(0)
     encoder = Encoder(20, Sizes(embedding=4, hidden=6, layers=3), AwdLstmOptions(**shares)).double()
     ids, zero = torch.randint(1, 20, (2, 9)), torch.zeros(2, 6, dtype=torch.float64)
@@ -133,7 +151,9 @@ def test_all_five_dropouts_are_those_of_a_plain_loop() -> None:
 
     torch.manual_seed(1)
     words = (torch.rand(20) >= 0.3).double() / 0.7
-    outputs = torch.stack([encoder.embedding.weight[row] * words[row] for row in ids.flatten()]).view(2, 9, 4) * mask(0.25, 4)
+    outputs = torch.stack(
+        [encoder.embedding.weight[row] * words[row] for row in ids.flatten()]
+    ).view(2, 9, 4) * mask(0.25, 4)
     for number, (layer, size) in enumerate(zip(encoder.layers, (6, 6, 4), strict=True)):
         assert isinstance(layer, LstmLayer)
         outputs = outputs * mask(0.4, 6) if number else outputs
@@ -151,7 +171,9 @@ def test_windows_with_carried_state_are_one_reading() -> None:
     ids = torch.randint(1, 20, (3, 11))
     first = encoder(ids[:, :4])
     second = encoder(ids[:2, 4:], first_rows(detach(first.states), 2))
-    torch.testing.assert_close(torch.cat([first.raw[:2], second.raw], 1), encoder(ids).raw[:2], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        torch.cat([first.raw[:2], second.raw], 1), encoder(ids).raw[:2], rtol=0, atol=1e-12
+    )
 
 
 def test_the_language_model_shares_the_weights_of_its_embedding() -> None:
@@ -159,7 +181,9 @@ def test_the_language_model_shares_the_weights_of_its_embedding() -> None:
     model = LanguageModel(Encoder(20, Sizes(embedding=4, hidden=6, layers=2), QUIET)).double()
     ids = torch.randint(1, 20, (2, 5))
     logits, outputs = model(ids)
-    torch.testing.assert_close(logits, outputs.raw @ model.encoder.embedding.weight.T + model.output_bias)
+    torch.testing.assert_close(
+        logits, outputs.raw @ model.encoder.embedding.weight.T + model.output_bias
+    )
     assert not [name for name, _ in model.named_parameters() if "decoder" in name]
 
 
@@ -172,7 +196,9 @@ def test_dropout_is_locked_over_the_tokens() -> None:
     assert torch.equal(locked_dropout(found, 0.5, training=False), found)
 
 
-DOCUMENTS = [np.array(d, dtype=np.int32) for d in ([10, 11, 12, 13, 14], [20], [], [30, 31, 32], [40, 41])]
+DOCUMENTS = [
+    np.array(d, dtype=np.int32) for d in ([10, 11, 12, 13, 14], [20], [], [30, 31, 32], [40, 41])
+]
 
 
 def streams(**options: int) -> Streams:
@@ -184,7 +210,10 @@ def test_windows_follow_one_another(direction: Literal["forward", "backward"]) -
     made = Streams(documents=DOCUMENTS, direction=direction, batch=2, window=3)
     windows = list(made.windows(seed=1, epoch=0))
     assert len(windows) == made.steps
-    inputs, targets = (np.concatenate([getattr(w, name) for w in windows], axis=1) for name in ("inputs", "targets"))
+    inputs, targets = (
+        np.concatenate([getattr(w, name) for w in windows], axis=1)
+        for name in ("inputs", "targets")
+    )
     assert inputs.shape == (2, (made.tokens - 1) // 2) == (2, 7)
     assert (inputs[:, 1:] == targets[:, :-1]).all()
     assert targets[0, -1] == inputs[1, 0]
@@ -196,7 +225,9 @@ def test_windows_follow_one_another(direction: Literal["forward", "backward"]) -
 
 
 def test_every_epoch_has_an_order_of_its_own_and_the_same_twice() -> None:
-    first, again, next_one = ([w.inputs.tolist() for w in streams().windows(seed=1, epoch=e)] for e in (0, 0, 1))
+    first, again, next_one = (
+        [w.inputs.tolist() for w in streams().windows(seed=1, epoch=e)] for e in (0, 0, 1)
+    )
     assert first == again != next_one
 
 
@@ -209,7 +240,15 @@ def test_a_text_shorter_than_a_window_is_one_stream() -> None:
 
 def test_batches_of_documents_hold_every_token_once() -> None:
     windows = list(document_batches(DOCUMENTS, "backward", 2))
-    assert windows[0].inputs.tolist() == [[BEGIN, 14, 13, 12, 11, 10], [BEGIN, 32, 31, 30, PAD, PAD]]
-    assert windows[0].targets.tolist() == [[14, 13, 12, 11, 10, BEGIN], [32, 31, 30, BEGIN, IGNORED, IGNORED]]
+    assert windows[0].inputs.tolist() == [
+        [BEGIN, 14, 13, 12, 11, 10],
+        [BEGIN, 32, 31, 30, PAD, PAD],
+    ]
+    assert windows[0].targets.tolist() == [
+        [14, 13, 12, 11, 10, BEGIN],
+        [32, 31, 30, BEGIN, IGNORED, IGNORED],
+    ]
     targets = np.concatenate([w.targets.ravel() for w in windows])
-    assert sorted(targets[targets != IGNORED].tolist()) == sorted([*np.concatenate(DOCUMENTS).tolist(), *[BEGIN] * 5])
+    assert sorted(targets[targets != IGNORED].tolist()) == sorted(
+        [*np.concatenate(DOCUMENTS).tolist(), *[BEGIN] * 5]
+    )

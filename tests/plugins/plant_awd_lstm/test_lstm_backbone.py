@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from plant_awd_lstm import AwdLstmOptions, PretrainLmOptions, plant_register_backbones, plant_register_stages
+from plant_awd_lstm import (
+    AwdLstmOptions,
+    PretrainLmOptions,
+    plant_register_backbones,
+    plant_register_stages,
+)
 from plant_awd_lstm.language_model import fit_vocabulary
 from plant_awd_lstm.lstm_backbone import AwdLstmBackbone, load
 
@@ -30,11 +35,17 @@ def backbone(language_model: Callable[..., Path]) -> Callable[..., AwdLstmBackbo
     return make
 
 
-def test_a_long_document_is_read_with_carried_state(backbone: Callable[..., AwdLstmBackbone]) -> None:
+def test_a_long_document_is_read_with_carried_state(
+    backbone: Callable[..., AwdLstmBackbone],
+) -> None:
     """In windows of three it is what one window over all of it gives; nothing is cut off."""
     whole, parts = backbone(window=1000), backbone(window=3)
     batch = whole.tokenize([LONG * 20, "fever", LONG])
-    assert [len(ids) for ids in batch.ids] == [20 * 13 - 19, 1, 13]  # the last word of a copy and the first of the next are one
+    assert [len(ids) for ids in batch.ids] == [
+        20 * 13 - 19,
+        1,
+        13,
+    ]  # the last word of a copy and the first of the next are one
     assert list(batch.dropped) == [0, 0, 0]
     expected, mask = whole.encode(batch)
     found, found_mask = parts.encode(batch)
@@ -43,7 +54,9 @@ def test_a_long_document_is_read_with_carried_state(backbone: Callable[..., AwdL
 
 
 @pytest.mark.parametrize("words", range(1, 9))
-def test_a_shorter_document_may_end_anywhere_in_a_window(backbone: Callable[..., AwdLstmBackbone], words: int) -> None:
+def test_a_shorter_document_may_end_anywhere_in_a_window(
+    backbone: Callable[..., AwdLstmBackbone], words: int
+) -> None:
     """The mark of the beginning comes before its first token and takes a place in the first window."""
     whole, parts = backbone(window=1000), backbone(window=3)
     batch = whole.tokenize([LONG, " ".join(LONG.split()[:words])])
@@ -51,7 +64,9 @@ def test_a_shorter_document_may_end_anywhere_in_a_window(backbone: Callable[...,
     torch.testing.assert_close(found[mask], expected[mask], rtol=0, atol=1e-6)
 
 
-def test_the_backward_model_reads_the_reversed_document(backbone: Callable[..., AwdLstmBackbone]) -> None:
+def test_the_backward_model_reads_the_reversed_document(
+    backbone: Callable[..., AwdLstmBackbone],
+) -> None:
     forward, backward = backbone(window=4), backbone(window=4, direction="backward")
     backward.network.load_state_dict(forward.network.state_dict())
     texts = [LONG, "fever and cough", ""]
@@ -74,7 +89,9 @@ def test_gradients_end_where_a_window_begins(backbone: Callable[..., AwdLstmBack
 
 
 @pytest.mark.parametrize(("direction", "window"), [("forward", 2), ("backward", 3)])
-def test_a_state_that_is_not_a_number_is_told(backbone: Callable[..., AwdLstmBackbone], direction: str, window: int) -> None:
+def test_a_state_that_is_not_a_number_is_told(
+    backbone: Callable[..., AwdLstmBackbone], direction: str, window: int
+) -> None:
     """The first token that is read: the sixth of thirteen, eighth from behind; the mark of the beginning goes before."""
     made = backbone(window=4, direction=direction)
     with torch.no_grad():
@@ -84,7 +101,9 @@ def test_a_state_that_is_not_a_number_is_told(backbone: Callable[..., AwdLstmBac
     assert f"document 2 of the batch, token 6 (window {window})" in caught.value.where
 
 
-def test_what_it_saves_is_all_that_loading_needs(backbone: Callable[..., AwdLstmBackbone], tmp_path: Path) -> None:
+def test_what_it_saves_is_all_that_loading_needs(
+    backbone: Callable[..., AwdLstmBackbone], tmp_path: Path
+) -> None:
     assert "validation perplexity 13.5" in backbone(direction="backward").origin
     made = backbone()
     assert [len(group) for group in made.layer_groups()] == [1, 4, 4]
@@ -103,10 +122,14 @@ def test_what_it_saves_is_all_that_loading_needs(backbone: Callable[..., AwdLstm
 
 @pytest.mark.parametrize("check", checks_of(BackboneSpec), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_it_is_a_backbone(check: Callable[[Any], None], direction: str, language_model: Callable[..., Path]) -> None:
+def test_it_is_a_backbone(
+    check: Callable[[Any], None], direction: str, language_model: Callable[..., Path]
+) -> None:
     """By default it has no language model, and the published checks are passed over."""
     (spec,) = plant_register_backbones()
-    folder = language_model(words=fit_vocabulary(backbones.BACKBONE_TEXTS, min_count=1, max_words=99))
+    folder = language_model(
+        words=fit_vocabulary(backbones.BACKBONE_TEXTS, min_count=1, max_words=99)
+    )
     chosen = {"language_model": str(folder), "direction": direction, "max_tokens": 50, "window": 7}
     loaded = []
 

@@ -42,11 +42,22 @@ class Context(SimpleNamespace):
 
 
 def make(
-    folder: Path, *, stopping: Callable[[], bool] = lambda: False, resume: bool = False, imported: bool = False, **options: Any
+    folder: Path,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    resume: bool = False,
+    imported: bool = False,
+    **options: Any,
 ) -> Pretraining:
     torch.manual_seed(0)
     chosen = PretrainLmOptions(**{"epochs": 3, "batch": 3, "window": 8, "rate": 0.05, **options})
-    context: Any = Context(folder=folder, reporter=SilentReporter(), stop=stopping, resume=resume, machine=MachineSection(seed=5))
+    context: Any = Context(
+        folder=folder,
+        reporter=SilentReporter(),
+        stop=stopping,
+        resume=resume,
+        machine=MachineSection(seed=5),
+    )
     model = LanguageModel(Encoder(WORDS, SIZES, chosen))
     return Pretraining(model, "forward", TRAIN, OTHER, chosen, context, imported=imported)
 
@@ -59,7 +70,9 @@ def after(calls: int) -> Callable[[], bool]:
 
 @pytest.mark.parametrize("calls", [2, 8, 11])
 @pytest.mark.parametrize("damaged", [False, True], ids=["", "the last checkpoint is damaged"])
-def test_resumed_training_equals_training_that_was_never_stopped(calls: int, damaged: bool, tmp_path: Path) -> None:
+def test_resumed_training_equals_training_that_was_never_stopped(
+    calls: int, damaged: bool, tmp_path: Path
+) -> None:
     whole = make(tmp_path / "whole")
     reached = whole.run()
     with pytest.raises(Interrupted):
@@ -70,8 +83,12 @@ def test_resumed_training_equals_training_that_was_never_stopped(calls: int, dam
     if damaged:
         checkpoints[-1].write_bytes(checkpoints[-1].read_bytes()[:200])
     assert resumed.run() == reached
-    assert [str(checkpoints[-1]) in warning for warning in resumed.context.reporter.warnings] == [True] * damaged
-    for (name, one), (_, other) in zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True):
+    assert [str(checkpoints[-1]) in warning for warning in resumed.context.reporter.warnings] == [
+        True
+    ] * damaged
+    for (name, one), (_, other) in zip(
+        whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True
+    ):
         assert torch.equal(one, other), name
 
 
@@ -80,11 +97,17 @@ QUIET = {f"{name}_dropout": 0.0 for name in ("embedding", "input", "hidden", "we
 
 def test_the_loss_of_two_windows_is_that_of_a_plain_loop_over_one_reading(tmp_path: Path) -> None:
     """Cross-entropy of the dropped outputs, AR on them, TAR on the raw ones; the state goes on from window to window, gradients do not."""
-    training = make(tmp_path, **QUIET, output_dropout=0.4, activation_penalty=3.0, change_penalty=5.0)
+    training = make(
+        tmp_path, **QUIET, output_dropout=0.4, activation_penalty=3.0, change_penalty=5.0
+    )
     model = training.model.double()
     windows = list(training.streams.windows(5, 0))[:2]
     with torch.no_grad():
-        raw = model.eval().encoder(torch.from_numpy(np.concatenate([window.inputs for window in windows], 1))).raw
+        raw = (
+            model.eval()
+            .encoder(torch.from_numpy(np.concatenate([window.inputs for window in windows], 1)))
+            .raw
+        )
     table, bias = model.encoder.embedding.weight.detach(), model.output_bias.detach()
     model.train()
     for number, window in enumerate(windows):
@@ -97,18 +120,26 @@ def test_the_loss_of_two_windows_is_that_of_a_plain_loop_over_one_reading(tmp_pa
             for place, target in enumerate(targets):
                 output = raw[row, 8 * number + place]
                 dropped = output * masks[row, 0]
-                logits = torch.stack([dropped @ weights + more for weights, more in zip(table, bias, strict=True)])
+                logits = torch.stack(
+                    [dropped @ weights + more for weights, more in zip(table, bias, strict=True)]
+                )
                 lost.append(float(logits.logsumexp(0) - logits[target]))
                 activation += [float(value) ** 2 for value in dropped]
                 if place:
-                    change += [float(value) ** 2 for value in output - raw[row, 8 * number + place - 1]]
+                    change += [
+                        float(value) ** 2 for value in output - raw[row, 8 * number + place - 1]
+                    ]
         assert entropy.item() == pytest.approx(np.mean(lost), rel=1e-12)
-        assert loss.item() == pytest.approx(np.mean(lost) + 3 * np.mean(activation) + 5 * np.mean(change), rel=1e-12)
+        assert loss.item() == pytest.approx(
+            np.mean(lost) + 3 * np.mean(activation) + 5 * np.mean(change), rel=1e-12
+        )
         assert training.states is not None
         assert not any(tensor.requires_grad for state in training.states for tensor in state)
 
 
-def test_each_epoch_reads_its_streams_from_their_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_epoch_reads_its_streams_from_their_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     training = make(tmp_path, epochs=2)
     seen: list[tuple[bool, bool]] = []
     step = training._step
@@ -128,7 +159,9 @@ def test_a_gradient_is_clipped_to_its_largest_norm(tmp_path: Path) -> None:
     for clip in (1e9, 0.01):
         training = make(tmp_path, clip=clip)
         training._step(next(training.streams.windows(5, 0)))
-        found.append(torch.cat([p.grad.flatten() for p in training.model.parameters() if p.grad is not None]))
+        found.append(
+            torch.cat([p.grad.flatten() for p in training.model.parameters() if p.grad is not None])
+        )
     whole, clipped = found
     assert float(whole.norm()) > 0.1
     torch.testing.assert_close(clipped, whole * 0.01 / whole.norm(), rtol=1e-4, atol=1e-9)
@@ -140,7 +173,9 @@ def test_the_best_epoch_is_kept(tmp_path: Path) -> None:
     values = [row["validation"] for row in position.history]
     assert position.best == min(values) == values[position.best_epoch + 1]
     assert position.epoch - 1 - position.best_epoch == 2 or position.epoch == 9
-    assert perplexity(training.model, OTHER, "forward", batch=2, window=5) == pytest.approx(position.best, rel=1e-5)
+    assert perplexity(training.model, OTHER, "forward", batch=2, window=5) == pytest.approx(
+        position.best, rel=1e-5
+    )
 
 
 def test_perplexity_is_that_of_a_plain_loop(tmp_path: Path) -> None:
@@ -149,10 +184,15 @@ def test_perplexity_is_that_of_a_plain_loop(tmp_path: Path) -> None:
     for document in OTHER:
         text = [BEGIN, *document.tolist(), BEGIN]
         logits, _ = model(torch.tensor([text[:-1]]))
-        lost -= sum(float(logits[0, place].log_softmax(-1)[text[place + 1]]) for place in range(len(text) - 1))
+        lost -= sum(
+            float(logits[0, place].log_softmax(-1)[text[place + 1]])
+            for place in range(len(text) - 1)
+        )
         count += len(text) - 1
     for batch, window in ((1, 100), (2, 4), (3, 1)):
-        assert perplexity(model, OTHER, "forward", batch=batch, window=window) == pytest.approx(math.exp(lost / count), rel=1e-10)
+        assert perplexity(model, OTHER, "forward", batch=batch, window=window) == pytest.approx(
+            math.exp(lost / count), rel=1e-10
+        )
 
 
 def test_without_epochs_the_start_is_kept(tmp_path: Path) -> None:
@@ -160,7 +200,9 @@ def test_without_epochs_the_start_is_kept(tmp_path: Path) -> None:
     before = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}
     position = training.run()
     assert len(position.history) == 1
-    assert all(torch.equal(before[name], tensor) for name, tensor in training.model.state_dict().items())
+    assert all(
+        torch.equal(before[name], tensor) for name, tensor in training.model.state_dict().items()
+    )
 
 
 def test_imported_layers_rest_first_and_then_learn_more_slowly(tmp_path: Path) -> None:
@@ -170,7 +212,9 @@ def test_imported_layers_rest_first_and_then_learn_more_slowly(tmp_path: Path) -
     windows = training.streams.windows(5, 0)
     training.model.train()
     training._step(next(windows))
-    moved = {name for name, p in training.model.named_parameters() if not torch.equal(before[name], p)}
+    moved = {
+        name for name, p in training.model.named_parameters() if not torch.equal(before[name], p)
+    }
     assert moved == {"encoder.embedding.weight", "output_bias"}
     training.position.epoch = 1
     training._step(next(windows))
@@ -193,14 +237,18 @@ def test_numbers_that_are_none_are_told(tmp_path: Path) -> None:
         training.model.output_bias[4] = float("nan")
     with pytest.raises(TrainingError, match="not a number in epoch 1, window 1"):
         training._step(next(training.streams.windows(5, 0)))
-    with pytest.raises(TrainingError, match="perplexity of the forward language model is not a number"):
+    with pytest.raises(
+        TrainingError, match="perplexity of the forward language model is not a number"
+    ):
         perplexity(training.model, OTHER, "forward", batch=2, window=4)
 
 
 COUNTED = 9
 DRAWN = np.random.default_rng(0)
 COUNTED_TRAIN = [DRAWN.integers(3, COUNTED - 1, size=n).astype(np.int32) for n in (5, 9, 1, 0, 12)]
-COUNTED_OTHER = [DRAWN.integers(3, COUNTED, size=n).astype(np.int32) for n in (4, 7)]  # word 8 is never seen in train
+COUNTED_OTHER = [
+    DRAWN.integers(3, COUNTED, size=n).astype(np.int32) for n in (4, 7)
+]  # word 8 is never seen in train
 
 
 def pairs(documents: list[np.ndarray], direction: str) -> list[tuple[int, int]]:
@@ -219,7 +267,9 @@ def plain_unigram(word: int) -> float:
 def test_unigram() -> None:
     chances = [plain_unigram(after) for _, after in pairs(COUNTED_OTHER, "forward")]
     expected = math.exp(-sum(map(math.log, chances)) / len(chances))
-    assert unigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED) == pytest.approx(expected, rel=1e-12)
+    assert unigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -232,10 +282,14 @@ def test_bigram(direction: Literal["forward", "backward"]) -> None:
         if not before[first]:
             return plain_unigram(second)
         share = DISCOUNT * followers[first] / before[first]
-        return max(seen[first, second] - DISCOUNT, 0) / before[first] + share * plain_unigram(second)
+        return max(seen[first, second] - DISCOUNT, 0) / before[first] + share * plain_unigram(
+            second
+        )
 
     chances = [chance(*pair) for pair in pairs(COUNTED_OTHER, direction)]
     expected = math.exp(-sum(map(math.log, chances)) / len(chances))
-    assert bigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED, direction) == pytest.approx(expected, rel=1e-12)
+    assert bigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED, direction) == pytest.approx(
+        expected, rel=1e-12
+    )
     for first in range(2, COUNTED):
         assert sum(chance(first, second) for second in range(COUNTED)) == pytest.approx(1)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import torch
 from plant_backbones import MultilingualOptions
-from plant_backbones.packaged import PACKAGED_WEIGHTS, TOKENIZER, load_multilingual, read_packaged, read_tokenizer
+from plant_backbones.packaged import (
+    PACKAGED_WEIGHTS,
+    TOKENIZER,
+    load_multilingual,
+    read_packaged,
+    read_tokenizer,
+)
 
 from plant_cli.api import MachineSection
 
@@ -37,7 +43,12 @@ def packages_are_installed() -> bool:
         return False
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not packages_are_installed(), reason="the extra `multilingual` is not installed")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not packages_are_installed(), reason="the extra `multilingual` is not installed"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +107,17 @@ def test_the_tokenizer_is_the_published_one_without_tokens_of_white_space() -> N
     for text in TEXTS:
         found = ours(f" {text}  \n", add_special_tokens=False, return_offsets_mapping=True)
         assert found["input_ids"] == published.encode(text, add_special_tokens=False).ids
-        assert all(start < end and not f" {text}"[start].isspace() for start, end in found["offset_mapping"])
+        assert all(
+            start < end and not f" {text}"[start].isspace()
+            for start, end in found["offset_mapping"]
+        )
 
 
 def test_the_sizes_are_those_of_the_published_model() -> None:
     config = read_packaged().config
-    assert (config.hidden_size, config.num_hidden_layers, config.vocab_size, config.max_position_embeddings) == (384, 12, 250_037, 512)
+    assert (
+        config.hidden_size,
+        config.num_hidden_layers,
+        config.vocab_size,
+        config.max_position_embeddings,
+    ) == (384, 12, 250_037, 512)

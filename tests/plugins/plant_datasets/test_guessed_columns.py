@@ -26,13 +26,33 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {"id_column": "PPN", "labels_column": "Schlagwort", "text_column": "Titel,Abstract"},
     ),
     "a text of no known name": ({"was": ABSTRACTS, "labels": CUT}, {"text_column": "was"}),
-    "labels of no known name": ({"text": ABSTRACTS, "about": CUT, "year": ["1", "1", "2", "2"]}, {"labels_column": "about"}),
-    "labels in lists": ({"text": ABSTRACTS, "about": [["a"], ["b"], ["a"], []]}, {"labels_column": "about"}),
+    "labels of no known name": (
+        {"text": ABSTRACTS, "about": CUT, "year": ["1", "1", "2", "2"]},
+        {"labels_column": "about"},
+    ),
+    "labels in lists": (
+        {"text": ABSTRACTS, "about": [["a"], ["b"], ["a"], []]},
+        {"labels_column": "about"},
+    ),
     "titles alone": ({"title": TITLES, "labels": CUT}, {"text_column": "title"}),
     "ids that repeat": ({"id": ["1", "1", "2", "3"], "text": ABSTRACTS, "labels": CUT}, {}),
-    "an id that counts already": ({"doc_id": ["1", "2", "3", "4"], "id": ["5", "6", "7", "8"], "text": ABSTRACTS, "labels": CUT}, {}),
-    "splits": ({"text": ABSTRACTS, "labels": CUT, "part": ["train", "dev", "train", "test"]}, {"split_column": "part"}),
-    "a column for each label": ({"text": ABSTRACTS, "law": ["1", "0", "0", "1"], "gears": ["0", "1", "0", "0"]}, {}),
+    "an id that counts already": (
+        {
+            "doc_id": ["1", "2", "3", "4"],
+            "id": ["5", "6", "7", "8"],
+            "text": ABSTRACTS,
+            "labels": CUT,
+        },
+        {},
+    ),
+    "splits": (
+        {"text": ABSTRACTS, "labels": CUT, "part": ["train", "dev", "train", "test"]},
+        {"split_column": "part"},
+    ),
+    "a column for each label": (
+        {"text": ABSTRACTS, "law": ["1", "0", "0", "1"], "gears": ["0", "1", "0", "0"]},
+        {},
+    ),
 }
 
 
@@ -49,22 +69,38 @@ def test_columns_are_found(tmp_path: Path, name: str) -> None:
 
 def test_what_the_user_names_is_not_guessed(tmp_path: Path) -> None:
     columns = CASES["title and abstract"][0]
-    assert guess(tmp_path, columns, text_column="Titel", labels_column="Schlagwort", id_column="PPN") == {}
+    assert (
+        guess(tmp_path, columns, text_column="Titel", labels_column="Schlagwort", id_column="PPN")
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"text": ABSTRACTS, "tags": CUT, "codes": CUT}, "2 columns may hold the labels: tags, codes"),
-        ({"first": ABSTRACTS, "second": ABSTRACTS, "labels": CUT}, "2 columns may hold the text: first, second"),
-        ({"text": ABSTRACTS, "a": [["x"]] * 4, "b": [["y"]] * 4}, "2 columns may hold the labels: a, b"),
+        (
+            {"text": ABSTRACTS, "tags": CUT, "codes": CUT},
+            "2 columns may hold the labels: tags, codes",
+        ),
+        (
+            {"first": ABSTRACTS, "second": ABSTRACTS, "labels": CUT},
+            "2 columns may hold the text: first, second",
+        ),
+        (
+            {"text": ABSTRACTS, "a": [["x"]] * 4, "b": [["y"]] * 4},
+            "2 columns may hold the labels: a, b",
+        ),
     ],
 )
-def test_two_columns_that_fit_equally_are_both_named(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
+def test_two_columns_that_fit_equally_are_both_named(
+    tmp_path: Path, columns: dict[str, Any], said: str
+) -> None:
     with pytest.raises(DataError) as caught:
         guess(tmp_path, columns)
     assert caught.value.what == said
-    assert all(f"-column {name}" in caught.value.todo for name in said.rpartition(": ")[2].split(", "))
+    assert all(
+        f"-column {name}" in caught.value.todo for name in said.rpartition(": ")[2].split(", ")
+    )
 
 
 def test_the_first_training_table_of_a_folder_is_looked_at(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def test_tables_are_found_and_read_in_any_case(tmp_path: Path, lower: bool, pack
         ("100", "66"),
         ("101", "3893 "),
     ]
-    assert [path.name.lower() for path in read.files] == [f"procedures_icd.csv{'.gz' if packed else ''}"]
+    assert [path.name.lower() for path in read.files] == [
+        f"procedures_icd.csv{'.gz' if packed else ''}"
+    ]
     with pytest.raises(DataError, match="no column icd_code"):
         next(read_mimic_table(read, "PROCEDURES_ICD", ("icd_code",), cells))
 
@@ -79,11 +81,16 @@ def test_why_polars_does_not_read_these_tables(tmp_path: Path) -> None:
     with pytest.raises(pl.exceptions.ComputeError) as caught:
         pl.scan_csv(path, infer_schema=False).collect()
     assert ("line 3" in str(caught.value), "lost" in str(caught.value)) == (False, False)
-    assert pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True).collect().rows() == [("1", "x"), ("2", "y")]
+    assert pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True).collect().rows() == [
+        ("1", "x"),
+        ("2", "y"),
+    ]
     path.write_bytes(b"a,b\n1,\xe9\n")
     with pytest.raises(pl.exceptions.ComputeError):
         pl.scan_csv(path, infer_schema=False).collect()
-    assert pl.scan_csv(path, infer_schema=False, encoding="utf8-lossy").collect().rows() == [("1", "\ufffd")]
+    assert pl.scan_csv(path, infer_schema=False, encoding="utf8-lossy").collect().rows() == [
+        ("1", "\ufffd")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,12 @@ def test_why_polars_does_not_read_these_tables(tmp_path: Path) -> None:
         (TEXT, "alpha", False, "seen by on ok"),
         (TEXT, "none", False, TEXT),
         (TEXT, "e23", True, "seen by on mg 250mg x ok"),
-        ("12 a 3 b 45", "e23", False, "12 a b 45"),  # numbers at the ends stay, as in the published code
+        (
+            "12 a 3 b 45",
+            "e23",
+            False,
+            "12 a b 45",
+        ),  # numbers at the ends stay, as in the published code
     ],
 )
 def test_how_texts_are_prepared(text: str, how: Any, mask: bool, prepared: str) -> None:
@@ -113,9 +125,16 @@ def test_codes_of_mimic3(tmp_path: Path) -> None:
 def test_codes_of_mimic4_of_one_version(tmp_path: Path) -> None:
     write_mimic4(tmp_path)
     assert read_mimic4_codes(reading(tmp_path), 10)["diagnosis"]["1"] == ["E11.9", "I10"]
-    assert read_mimic4_codes(reading(tmp_path), 9) == {"diagnosis": {"1": ["401.9"]}, "procedure": {}}
+    assert read_mimic4_codes(reading(tmp_path), 9) == {
+        "diagnosis": {"1": ["401.9"]},
+        "procedure": {},
+    }
     columns = ["subject_id", "hadm_id", "seq_num", "icd_code", "icd_version"]
-    write_csv(tmp_path / "hosp" / "diagnoses_icd.csv", columns, [(1, 1, 1, "I10", 10), (1, 1, 2, "E119", "ten"), (1, "x", 2, "E119", 10)])
+    write_csv(
+        tmp_path / "hosp" / "diagnoses_icd.csv",
+        columns,
+        [(1, 1, 1, "I10", 10), (1, 1, 2, "E119", "ten"), (1, "x", 2, "E119", 10)],
+    )
     read = reading(tmp_path)
     assert read_mimic4_codes(read, 10)["diagnosis"] == {"1": ["I10"]}
     assert [(row.line, row.why) for row in read.bad.rows] == [
@@ -130,9 +149,19 @@ def test_admissions_of_mimic3(tmp_path: Path) -> None:
     assert admissions["doc_id"].to_list()[:2] == ["100", "101"]
     assert not {"102", "103", "104"} & set(admissions["doc_id"])
     text = admissions["text"][0]  # the report before its addenda, and no other note
-    assert (text.startswith("Admitted"), text.endswith("An addendum, 12 34 mg."), "X-ray" in text) == (True, True, False)
-    assert admissions.select("subject_id", "diagnoses", "procedures").row(0) == ("1", ["401.9", "E885.9"], ["00.66", "66"])
-    assert read_mimic3(reading(tmp_path), codes, Mimic3Options())["text"][1] == "she said well twice"
+    assert (
+        text.startswith("Admitted"),
+        text.endswith("An addendum, 12 34 mg."),
+        "X-ray" in text,
+    ) == (True, True, False)
+    assert admissions.select("subject_id", "diagnoses", "procedures").row(0) == (
+        "1",
+        ["401.9", "E885.9"],
+        ["00.66", "66"],
+    )
+    assert (
+        read_mimic3(reading(tmp_path), codes, Mimic3Options())["text"][1] == "she said well twice"
+    )
     frequent = keep_frequent(admissions, reading(tmp_path))
     assert (frequent.height, frequent["diagnoses"].explode().unique().to_list()) == (11, ["E885.9"])
 
@@ -140,10 +169,16 @@ def test_admissions_of_mimic3(tmp_path: Path) -> None:
 def test_admissions_of_mimic4(tmp_path: Path) -> None:
     """A repeated note counts once, a blank one not at all."""
     write_mimic4(tmp_path)
-    admissions = read_mimic4(reading(tmp_path), read_mimic4_codes(reading(tmp_path), 10), Mimic3Options(text="none", deid="mask"))
+    admissions = read_mimic4(
+        reading(tmp_path),
+        read_mimic4_codes(reading(tmp_path), 10),
+        Mimic3Options(text="none", deid="mask"),
+    )
     assert admissions.height == 11
     assert admissions.select("doc_id", "text").row(0) == ("1", "Seen by   on Monday.")
-    assert keep_frequent(admissions, reading(tmp_path))["diagnoses"].explode().unique().to_list() == ["I10"]
+    assert keep_frequent(admissions, reading(tmp_path))[
+        "diagnoses"
+    ].explode().unique().to_list() == ["I10"]
 
 
 @pytest.mark.parametrize("name", ["caml", "splits.feather", "splits.parquet", "splits.csv"])
@@ -155,7 +190,9 @@ def test_files_of_splits(tmp_path: Path, name: str) -> None:
         path = tmp_path
     else:
         path = tmp_path / name
-        {"feather": table.write_ipc, "parquet": table.write_parquet, "csv": table.write_csv}[name.rpartition(".")[2]](path)
+        {"feather": table.write_ipc, "parquet": table.write_parquet, "csv": table.write_csv}[
+            name.rpartition(".")[2]
+        ](path)
     assert read_splits(path, "full") == {"100": "train", "101": "validation", "102": "test"}
 
 
@@ -182,15 +219,23 @@ def test_damaged_files_of_splits(tmp_path: Path, name: str, content: bytes, why:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     with pytest.raises(DataError, match="splits cannot be read") as caught:
-        read_rare_lists(path) if name == "lists.py" else read_splits(path.parent if "caml" in name else path, "full")
+        read_rare_lists(path) if name == "lists.py" else read_splits(
+            path.parent if "caml" in name else path, "full"
+        )
     assert why in caught.value.where
 
 
 def test_lists_of_rare50_are_read_and_not_run(tmp_path: Path) -> None:
     lists = "train_ids = ['1_100']\ntrain_labels = ['34.71;34.71']\ndev_ids = ['2_101']\ndev_labels = ['77.7']\n"
-    (tmp_path / "lists.py").write_text("import os\nos.remove('x')\n" + lists + "test_ids = ['3_102']\ntest_labels = ['990;52.0']\n")
+    (tmp_path / "lists.py").write_text(
+        "import os\nos.remove('x')\n" + lists + "test_ids = ['3_102']\ntest_labels = ['990;52.0']\n"
+    )
     found = read_rare_lists(tmp_path / "lists.py")
-    assert found == {"100": ("train", ["34.71"]), "101": ("validation", ["77.7"]), "102": ("test", ["52.0", "990"])}
+    assert found == {
+        "100": ("train", ["34.71"]),
+        "101": ("validation", ["77.7"]),
+        "102": ("test", ["52.0", "990"]),
+    }
 
 
 def load(name: str, root: Path, data: dict[str, Any] = {}, **options: Any) -> Dataset:  # noqa: B006
@@ -206,7 +251,9 @@ def said(dataset: Dataset, *parts: str) -> bool:
 
 def splits(folder: Path, rows: dict[str, str]) -> str:
     path = folder / "splits.feather"
-    pl.DataFrame({"_id": [int(hadm) for hadm in rows], "split": list(rows.values())}).write_ipc(path)
+    pl.DataFrame({"_id": [int(hadm) for hadm in rows], "split": list(rows.values())}).write_ipc(
+        path
+    )
     return str(path)
 
 
@@ -220,7 +267,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_full_with_its_splits_and_titles(root: Path, tmp_path: Path) -> None:
-    dataset = load("mimic3-full", root, splits=splits(tmp_path, {"100": "train", "101": "test", "999": "train"}))
+    dataset = load(
+        "mimic3-full",
+        root,
+        splits=splits(tmp_path, {"100": "train", "101": "test", "999": "train"}),
+    )
     assert rows(dataset) == {"100": ["00.66", "66", "401.9", "E885.9"]}
     assert rows(dataset, "test") == {"101": ["38.93", "V30.01"]}
     assert said(dataset, "1 admissions of", "10 documents are in no split")
@@ -228,7 +279,11 @@ def test_full_with_its_splits_and_titles(root: Path, tmp_path: Path) -> None:
     assert said(dataset, "1 discharge notes are of no admission: left out")
     assert said(dataset, "2 admissions have a discharge note and no code: left out")
     assert said(dataset, "1 admissions have codes and no discharge note: left out")
-    assert {Path(path).name for path in dataset.files} >= {"NOTEEVENTS.csv", "DIAGNOSES_ICD.csv", "PROCEDURES_ICD.csv"}
+    assert {Path(path).name for path in dataset.files} >= {
+        "NOTEEVENTS.csv",
+        "DIAGNOSES_ICD.csv",
+        "PROCEDURES_ICD.csv",
+    }
     titles = dict(dataset.labels.collect().iter_rows())
     assert titles["401.9"] == "Unspecified essential hypertension"
     assert titles["00.66"] == "Percutaneous transluminal angioplasty"
@@ -245,15 +300,26 @@ def test_top_50_by_the_published_list_or_by_train(root: Path, tmp_path: Path) ->
     given = splits(tmp_path, {"100": "train", "101": "test"})
     published = load("mimic3-top50", root, splits=given)
     assert (rows(published), rows(published, "test")) == ({"100": ["401.9"]}, {"101": ["38.93"]})
-    assert rows(load("mimic3-top50", root, splits=given, top50="recount"))["100"] == ["00.66", "66", "401.9", "E885.9"]
+    assert rows(load("mimic3-top50", root, splits=given, top50="recount"))["100"] == [
+        "00.66",
+        "66",
+        "401.9",
+        "E885.9",
+    ]
 
 
 def test_clean_and_the_quirk(root: Path, tmp_path: Path) -> None:
     given = splits(tmp_path, {"100": "train", "101": "train", "200": "test"})
     clean = load("mimic3-clean", root, splits=given)
     assert rows(clean) == {"100": ["E885.9"]}
-    assert said(clean, "codes of fewer than 10 admissions are left out, and 1 admissions that have no other")
-    assert rows(load("mimic3-full", root, splits=given, caml_quirk=True))["100"] == ["66", "401.9", "E885.9"]
+    assert said(
+        clean, "codes of fewer than 10 admissions are left out, and 1 admissions that have no other"
+    )
+    assert rows(load("mimic3-full", root, splits=given, caml_quirk=True))["100"] == [
+        "66",
+        "401.9",
+        "E885.9",
+    ]
 
 
 def test_few_in_two_protocols(root: Path, tmp_path: Path) -> None:
@@ -262,11 +328,17 @@ def test_few_in_two_protocols(root: Path, tmp_path: Path) -> None:
     assert len(rows(full)) == 2
     assert said(full, "protocol full: 1 codes have 1 to 5")
     restricted = load("mimic3-few", root, splits=given, protocol="restricted")
-    assert (rows(restricted), rows(restricted, "test")) == ({"100": ["E885.9"]}, {"200": ["E885.9"]})
+    assert (rows(restricted), rows(restricted, "test")) == (
+        {"100": ["E885.9"]},
+        {"200": ["E885.9"]},
+    )
 
 
 def test_rare50_from_the_lists(root: Path, tmp_path: Path) -> None:
-    train, dev = "train_ids = ['1_100']\ntrain_labels = ['00.66;00.66']", "dev_ids = []\ndev_labels = []"
+    train, dev = (
+        "train_ids = ['1_100']\ntrain_labels = ['00.66;00.66']",
+        "dev_ids = []\ndev_labels = []",
+    )
     lists = f"{train}\n{dev}\ntest_ids = ['2_101', '9_999']\ntest_labels = ['38.93', '38.93']\n"
     (tmp_path / "lists.py").write_text(lists)
     dataset = load("mimic3-rare50", root, splits=str(tmp_path / "lists.py"))
@@ -276,9 +348,16 @@ def test_rare50_from_the_lists(root: Path, tmp_path: Path) -> None:
 
 def test_mimic4_in_both_versions(tmp_path: Path) -> None:
     write_mimic4(tmp_path / "iv")
-    dataset = load("mimic4-icd10", tmp_path / "iv", splits=splits(tmp_path, {str(i): "train" for i in range(1, 12)}))
+    dataset = load(
+        "mimic4-icd10",
+        tmp_path / "iv",
+        splits=splits(tmp_path, {str(i): "train" for i in range(1, 12)}),
+    )
     assert set(map(tuple, rows(dataset).values())) == {("0DTJ4ZZ", "I10")}
-    assert dict(dataset.labels.collect().iter_rows()) == {"I10": "Essential hypertension", "0DTJ4ZZ": "Resection of Appendix"}
+    assert dict(dataset.labels.collect().iter_rows()) == {
+        "I10": "Essential hypertension",
+        "0DTJ4ZZ": "Resection of Appendix",
+    }
     assert said(dataset, "1 discharge notes are blank: left out")
     assert said(dataset, "1 discharge notes repeat another of their admission: left out")
     with pytest.raises(DataError, match="no code has 10 admissions"):
@@ -302,8 +381,16 @@ def test_bad_rows_are_counted_listed_and_kept(root: Path, tmp_path: Path) -> Non
     lines = path.read_bytes().count(b"\n")
     dataset = load("mimic3-full", root, {"rejects": str(tmp_path / "rejects.tsv")}, splits=given)
     assert rows(dataset) == whole
-    assert said(dataset, "3 rows cannot be read and are left out", f"{path}, line {lines - 3}: not a whole number: 'many'")
-    assert said(dataset, f"line {lines - 2}: 3 fields, the header has 11", f"line {lines}, column 13: byte 0xe9 is not UTF-8")
+    assert said(
+        dataset,
+        "3 rows cannot be read and are left out",
+        f"{path}, line {lines - 3}: not a whole number: 'many'",
+    )
+    assert said(
+        dataset,
+        f"line {lines - 2}: 3 fields, the header has 11",
+        f"line {lines}, column 13: byte 0xe9 is not UTF-8",
+    )
     kept = pl.read_csv(tmp_path / "rejects.tsv", separator="\t")
     assert kept["line"].to_list() == [lines - 3, lines - 2, lines]
     assert "caf" in kept["content"][2]

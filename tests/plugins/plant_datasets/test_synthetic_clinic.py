@@ -58,7 +58,11 @@ def test_a_code_has_many_wordings() -> None:
     rng = Random(0)
     wordings = {phrase(KIDNEY_FAILURE, rng) for _ in range(300)}
     assert len(wordings) > 30
-    assert {"acute renal failure", "new kidney insufficiency", "Dalford's disease of sudden onset"} <= wordings
+    assert {
+        "acute renal failure",
+        "new kidney insufficiency",
+        "Dalford's disease of sudden onset",
+    } <= wordings
 
 
 def test_initials_drug_and_title() -> None:
@@ -70,7 +74,9 @@ def test_initials_drug_and_title() -> None:
 def test_slips_are_rare_and_touch_only_longer_words() -> None:
     rng = Random(0)
     assert all(misspell("heart", rng) == "heart" for _ in range(1000))
-    slips = [word for word in (misspell("stenosis", rng) for _ in range(5000)) if word != "stenosis"]
+    slips = [
+        word for word in (misspell("stenosis", rng) for _ in range(5000)) if word != "stenosis"
+    ]
     assert 100 < len(slips) < 300
     assert all(word[0] == "s" and 7 <= len(word) <= 9 for word in slips)
 
@@ -110,7 +116,11 @@ def documents(dataset: Dataset) -> pl.DataFrame:
 
 
 def test_splits_ids_and_columns(clinic: Dataset) -> None:
-    assert {name: frame.collect().height for name, frame in clinic.splits.items()} == {"train": 300, "validation": 40, "test": 60}
+    assert {name: frame.collect().height for name, frame in clinic.splits.items()} == {
+        "train": 300,
+        "validation": 40,
+        "test": 60,
+    }
     frame = documents(clinic)
     assert frame.schema == {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
     assert frame["doc_id"].n_unique() == 400
@@ -122,8 +132,14 @@ def test_splits_ids_and_columns(clinic: Dataset) -> None:
 def test_equal_seeds_give_equal_corpora_over_releases(clinic: Dataset) -> None:
     again = generate(documents=400, labels=120, seed=3)
     assert_frame_equal(documents(clinic), documents(again))
-    assert documents(generate(documents=400, labels=120, seed=4))["text"][0] != documents(again)["text"][0]
-    assert hash_strings(documents(generate(documents=10, labels=5, seed=0))["text"])[:12] == "f708c88a0785"
+    assert (
+        documents(generate(documents=400, labels=120, seed=4))["text"][0]
+        != documents(again)["text"][0]
+    )
+    assert (
+        hash_strings(documents(generate(documents=10, labels=5, seed=0))["text"])[:12]
+        == "f708c88a0785"
+    )
 
 
 def test_every_code_is_used_and_the_table_names_it(clinic: Dataset) -> None:
@@ -150,7 +166,13 @@ def test_the_evidence_is_exact_and_complete(clinic: Dataset) -> None:
 
 
 def test_the_frequencies_have_a_long_tail(clinic: Dataset) -> None:
-    counts = clinic.splits["train"].collect()["labels"].explode().value_counts()["count"].sort(descending=True)
+    counts = (
+        clinic.splits["train"]
+        .collect()["labels"]
+        .explode()
+        .value_counts()["count"]
+        .sort(descending=True)
+    )
     assert counts[:12].sum() > 0.35 * counts.sum()
     assert (counts <= 5).sum() > 0.3 * 120
 
@@ -188,9 +210,14 @@ def test_a_linear_model_on_bags_of_words_stays_below_the_ceiling() -> None:
     seen, asked = vectorizer.fit_transform(train["text"]), vectorizer.transform(test["text"])
     labels = train["labels"].explode().unique().sort().to_list()
     gold = [[label in own for own in train["labels"].to_list()] for label in labels]
-    scores = np.stack([svm.LinearSVC().fit(seen, has).decision_function(asked) for has in gold], axis=1)
+    scores = np.stack(
+        [svm.LinearSVC().fit(seen, has).decision_function(asked) for has in gold], axis=1
+    )
     best = np.argsort(-scores, axis=1)[:, :5]
-    hits = [[labels[i] in own for i in row] for row, own in zip(best, test["labels"].to_list(), strict=True)]
+    hits = [
+        [labels[i] in own for i in row]
+        for row, own in zip(best, test["labels"].to_list(), strict=True)
+    ]
     ceiling = np.minimum(test["labels"].list.len().to_numpy(), 5).mean() / 5
     first, five = np.mean([row[0] for row in hits]), np.mean(hits)
     assert 0.5 < first < 0.85

@@ -17,7 +17,9 @@ HIDDEN, LABELS = 6, 5
 @pytest.fixture
 def reading() -> Reading:
     """Three documents of 7, 4 and 1 tokens; numbers stand behind their ends, too."""
-    hidden = torch.randn(3, 7, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    hidden = torch.randn(
+        3, 7, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64
+    )
     return Reading.of(hidden, torch.arange(7) < torch.tensor([7, 4, 1])[:, None])
 
 
@@ -25,7 +27,9 @@ def reading() -> Reading:
 def build() -> Callable[..., Any]:
     """Builds a decoder by name, as the registry does: `build("laat", lstm=3)`; stirred, in double precision, without dropout."""
 
-    def _build(name: str, shape: DecoderShape | None = None, *, stir: bool = True, **options: Any) -> Any:
+    def _build(
+        name: str, shape: DecoderShape | None = None, *, stir: bool = True, **options: Any
+    ) -> Any:
         import plant_decoders as plugin
 
         registry = Registry()

@@ -14,12 +14,17 @@ LABELS, HIDDEN = 11, 12
 
 
 def build(
-    seed: int = 0, dtype: torch.dtype = torch.float32, stir: bool = True, shape: DecoderShape | None = None, **options: object
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+    stir: bool = True,
+    shape: DecoderShape | None = None,
+    **options: object,
 ) -> LabelAttention:
     """A decoder; stirred: every parameter away from its neutral start, so that nothing can hide."""
     torch.manual_seed(seed)
     decoder = LabelAttention(
-        LabelAttentionOptions(**{"heads": 3, "pool": 5, **options}), shape or DecoderShape(hidden=HIDDEN, labels=LABELS)
+        LabelAttentionOptions(**{"heads": 3, "pool": 5, **options}),
+        shape or DecoderShape(hidden=HIDDEN, labels=LABELS),
     ).to(dtype)
     if stir:
         with torch.no_grad():
@@ -29,7 +34,9 @@ def build(
 
 
 def batch(dtype: torch.dtype = torch.float32) -> Reading:
-    hidden = torch.randn(4, 6, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64).to(dtype)
+    hidden = torch.randn(
+        4, 6, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64
+    ).to(dtype)
     mask = torch.ones(4, 6, dtype=torch.bool)
     mask[1, 3:] = False
     mask[2, 0] = False
@@ -45,7 +52,9 @@ def literal(decoder: LabelAttention) -> LiteralHead:
     attention.out_proj.load_state_dict(decoder.to_output.state_dict())
     bias = torch.zeros(LABELS, dtype=torch.float64) if decoder.bias is None else decoder.bias
     return LiteralHead(
-        queries=decoder.queries if decoder.query_basis is None else decoder.queries @ decoder.query_basis,
+        queries=decoder.queries
+        if decoder.query_basis is None
+        else decoder.queries @ decoder.query_basis,
         attention=attention,
         boost_scale=decoder.boost_scale,
         boost_shift=decoder.boost_shift,
@@ -55,15 +64,28 @@ def literal(decoder: LabelAttention) -> LiteralHead:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"elements": 1}], ids=str
+    "options",
+    [
+        {},
+        {"norm": "none"},
+        {"prior_bias": False},
+        {"label_rank": 2},
+        {"pool": 4, "heads": 1},
+        {"elements": 1},
+    ],
+    ids=str,
 )
 def test_equals_the_literal_network(options: dict[str, object]) -> None:
     decoder = build(dtype=torch.float64, **options)
-    decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))  # the decoder's own is in fp32
+    decoder.pooling = pooling_matrix(
+        HIDDEN, len(decoder.projection)
+    )  # the decoder's own is in fp32
     reading = batch(torch.float64)
     logits, weights = literal_logits(literal(decoder), decoder.norm(reading.hidden), reading.mask)
     torch.testing.assert_close(decoder(reading), logits, rtol=0, atol=1e-10)
-    torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS)), weights, rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        decoder.attention(reading, torch.arange(LABELS)), weights, rtol=0, atol=1e-10
+    )
 
 
 def test_starts_at_the_prior() -> None:
@@ -102,7 +124,9 @@ def test_sharpness_keeps_the_order_of_one_head_but_not_of_several() -> None:
     one, four = (build(dtype=torch.float64, heads=heads) for heads in (1, 4))
     before, order = one.rank(reading, every), four.rank(reading, every)[0].argsort(-1)
     one.sharpen(0.25)
-    torch.testing.assert_close(one.rank(reading, every), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        one.rank(reading, every), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10
+    )
     four.sharpen(1 / 64)
     assert not torch.equal(four.rank(reading, every)[0].argsort(-1), order)
 
@@ -112,7 +136,9 @@ def test_planted_queries_score_positions_by_their_plain_product_with_keys(heads:
     decoder = build(dtype=torch.float64, heads=heads)
     assert isinstance(decoder, QueryDecoder)
     reading = batch(torch.float64)
-    queries = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    queries = torch.randn(
+        LABELS, HIDDEN, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
     decoder.plant_queries(queries)
     keys = decoder.keys(reading)[0, reading.mask[0]].view(-1, heads, HIDDEN // heads)
     products = torch.einsum("lhd,thd->hlt", queries.view(LABELS, heads, -1), keys)
@@ -125,30 +151,46 @@ def test_planted_queries_of_low_rank_are_the_best_of_that_rank() -> None:
     decoder = build(dtype=torch.float64, heads=1, label_rank=4)
     assert isinstance(decoder, QueryDecoder)
     draw = torch.Generator().manual_seed(2)
-    queries = torch.randn(LABELS, 4, generator=draw, dtype=torch.float64) @ torch.randn(4, HIDDEN, generator=draw, dtype=torch.float64)
+    queries = torch.randn(LABELS, 4, generator=draw, dtype=torch.float64) @ torch.randn(
+        4, HIDDEN, generator=draw, dtype=torch.float64
+    )
     decoder.plant_queries(queries)
     found, _, _ = decoder.terms()
     torch.testing.assert_close(found, queries * HIDDEN**0.5, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"label_rank": 4}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"prior_bias": False, "norm": "none"}, {"label_rank": 4}], ids=str
+)
 @pytest.mark.parametrize("product", [torch.float32, torch.bfloat16])
-def test_the_folded_form_gives_the_same_logits_from_two_tables(options: dict[str, object], product: torch.dtype) -> None:
+def test_the_folded_form_gives_the_same_logits_from_two_tables(
+    options: dict[str, object], product: torch.dtype
+) -> None:
     decoder = build(**options).eval()
     assert isinstance(decoder, FoldableDecoder)
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=product == torch.bfloat16):
+    with (
+        torch.no_grad(),
+        torch.autocast("cpu", dtype=torch.bfloat16, enabled=product == torch.bfloat16),
+    ):
         expected, folded = decoder(batch()), decoder.fold()
         assert torch.equal(folded(batch()), expected)
-    tables = [x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2]
+    tables = [
+        x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2
+    ]
     assert [(tuple(x.shape), x.dtype) for x in tables] == [((LABELS, HIDDEN), product)] * 2
 
 
 def make_dot() -> tuple[DotAttention, Reading]:
     torch.manual_seed(0)
-    decoder = DotAttention(DotAttentionOptions(pool=3, init_scale=1.0), DecoderShape(hidden=HIDDEN, labels=LABELS)).double()
+    decoder = DotAttention(
+        DotAttentionOptions(pool=3, init_scale=1.0), DecoderShape(hidden=HIDDEN, labels=LABELS)
+    ).double()
     for parameter in decoder.parameters():
         torch.nn.init.normal_(parameter)
-    hidden, mask = torch.randn(2, 7, HIDDEN, dtype=torch.float64), torch.ones(2, 7, dtype=torch.bool)
+    hidden, mask = (
+        torch.randn(2, 7, HIDDEN, dtype=torch.float64),
+        torch.ones(2, 7, dtype=torch.bool),
+    )
     mask[1, 4:] = False
     return decoder, Reading.of(hidden, mask)
 
@@ -163,13 +205,24 @@ def test_dot_attention_is_the_plain_loop() -> None:
             boosted = decoder.boost_shift[label] + decoder.boost_scale[label] * (attention @ states)
             pooled = boosted.view(3, -1).mean(1)
             expected = pooled @ decoder.projection + decoder.common_bias[0]
-            torch.testing.assert_close(logits[document, label].double(), expected, rtol=1e-5, atol=1e-5)
-            torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[document, label][: len(states)].double(), attention)
+            torch.testing.assert_close(
+                logits[document, label].double(), expected, rtol=1e-5, atol=1e-5
+            )
+            torch.testing.assert_close(
+                decoder.attention(reading, torch.arange(LABELS))[document, label][
+                    : len(states)
+                ].double(),
+                attention,
+            )
 
 
 def test_planted_queries_of_dot_attention_are_multiplied_with_states_as_they_are() -> None:
     decoder, reading = make_dot()
-    queries = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    queries = torch.randn(
+        LABELS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     decoder.plant_queries(queries)
     expected = torch.softmax(queries @ reading.hidden[0].T, dim=-1)
-    torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[0], expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        decoder.attention(reading, torch.arange(LABELS))[0], expected, rtol=0, atol=1e-6
+    )

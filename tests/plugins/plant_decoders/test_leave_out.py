@@ -26,7 +26,11 @@ DECODERS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("sharpness", [1.0, 60.0])
 @pytest.mark.parametrize(("name", "options"), DECODERS)
 def test_as_the_decoder_itself_without_the_position(
-    build: Callable[..., Any], reading: Reading, name: str, options: dict[str, Any], sharpness: float
+    build: Callable[..., Any],
+    reading: Reading,
+    name: str,
+    options: dict[str, Any],
+    sharpness: float,
 ) -> None:
     """Also where attention is nearly all on one token, and for a document of one token."""
     decoder, sharp = build(name, **options), replace(reading, hidden=reading.hidden * sharpness)
@@ -36,9 +40,13 @@ def test_as_the_decoder_itself_without_the_position(
         for row, token in reading.mask.nonzero().tolist():
             mask = reading.mask.clone()
             mask[row, token] = False
-            expected[row, :, token] = (decoder(sharp, CHOSEN) - decoder(replace(sharp, mask=mask), CHOSEN))[row]
+            expected[row, :, token] = (
+                decoder(sharp, CHOSEN) - decoder(replace(sharp, mask=mask), CHOSEN)
+            )[row]
         for one in (decoder, decoder.fold()) if hasattr(decoder, "fold") else (decoder,):
-            torch.testing.assert_close(one.leave_out_tokens(sharp, CHOSEN), expected, rtol=1e-7, atol=1e-9)
+            torch.testing.assert_close(
+                one.leave_out_tokens(sharp, CHOSEN), expected, rtol=1e-7, atol=1e-9
+            )
     assert expected.any()
 
 

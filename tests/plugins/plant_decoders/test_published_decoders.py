@@ -24,19 +24,30 @@ from plant_cli.api import (
 )
 
 Build = Callable[..., Any]
-SHAPE = DecoderShape(hidden=6, labels=5, label_ids=["a1.0", "a1.1", "b2", "c3.0", "c3.9"], parents=["A", "A", None, "C", "C"])
+SHAPE = DecoderShape(
+    hidden=6,
+    labels=5,
+    label_ids=["a1.0", "a1.1", "b2", "c3.0", "c3.9"],
+    parents=["A", "A", None, "C", "C"],
+)
 
 
 def attend(query: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
     """The mean of the values, weighted by the softmax of query · key."""
     powers = [torch.exp(query @ key) for key in keys]
     total = torch.stack(powers).sum()
-    return torch.stack([power / total * value for power, value in zip(powers, values, strict=True)]).sum(0)
+    return torch.stack(
+        [power / total * value for power, value in zip(powers, values, strict=True)]
+    ).sum(0)
 
 
-def score(queries: Tensor, vectors: Tensor, bias: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
+def score(
+    queries: Tensor, vectors: Tensor, bias: Tensor, keys: list[Tensor], values: list[Tensor]
+) -> Tensor:
     """w_l · Σ_t α_lt v_t + b_l for every label [L]."""
-    return torch.stack([w @ attend(q, keys, values) + b for q, w, b in zip(queries, vectors, bias, strict=True)])
+    return torch.stack(
+        [w @ attend(q, keys, values) + b for q, w, b in zip(queries, vectors, bias, strict=True)]
+    )
 
 
 def convolve(weight: Tensor, bias: Tensor, tokens: list[Tensor]) -> list[Tensor]:
@@ -48,7 +59,9 @@ def convolve(weight: Tensor, bias: Tensor, tokens: list[Tensor]) -> list[Tensor]
         for offset in range(width):
             position = t - width // 2 + offset
             if 0 <= position < len(tokens):
-                row = row + torch.stack([weight[f, :, offset] @ tokens[position] for f in range(filters)])
+                row = row + torch.stack(
+                    [weight[f, :, offset] @ tokens[position] for f in range(filters)]
+                )
         rows.append(torch.tanh(row))
     return rows
 
@@ -96,7 +109,10 @@ def plain_plm_ca(decoder: Any, tokens: list[Tensor]) -> Tensor:
     for query in decoder.queries:
         gathered = attend(query, keys, values)
         centred = gathered - gathered.mean()
-        normed = decoder.norm.weight * centred / torch.sqrt(centred.square().mean() + decoder.norm.eps) + decoder.norm.bias
+        normed = (
+            decoder.norm.weight * centred / torch.sqrt(centred.square().mean() + decoder.norm.eps)
+            + decoder.norm.bias
+        )
         logits.append(decoder.output.weight[0] @ normed + decoder.output.bias[0])
     return torch.stack(logits)
 
@@ -113,23 +129,36 @@ EQUATIONS: list[tuple[str, dict[str, int], Callable[..., Tensor]]] = [
 
 @pytest.mark.parametrize(("name", "options", "plain"), EQUATIONS)
 def test_a_decoder_equals_its_equations(
-    build: Build, reading: Reading, tokens: list[list[Tensor]], name: str, options: dict[str, int], plain: Callable[..., Tensor]
+    build: Build,
+    reading: Reading,
+    tokens: list[list[Tensor]],
+    name: str,
+    options: dict[str, int],
+    plain: Callable[..., Tensor],
 ) -> None:
     decoder = build(name, SHAPE, **options)
     leaves = list(decoder.parameters())
     ours, theirs = decoder(reading), torch.stack([plain(decoder, document) for document in tokens])
-    assert_equal((ours, leaves), (theirs, leaves), upstream_of(ours), tolerance=1e-11, gradients=1e-10)
+    assert_equal(
+        (ours, leaves), (theirs, leaves), upstream_of(ours), tolerance=1e-11, gradients=1e-10
+    )
 
 
-def test_groups_of_joint_laat_are_scored_as_laat_scores_labels(build: Build, reading: Reading, tokens: list[list[Tensor]]) -> None:
+def test_groups_of_joint_laat_are_scored_as_laat_scores_labels(
+    build: Build, reading: Reading, tokens: list[list[Tensor]]
+) -> None:
     decoder = build("joint-laat", SHAPE, lstm=4, inner=3, context=2)
     leaves = [*decoder.upper.parameters(), *decoder.states.parameters()]
-    expected = torch.stack([plain_laat(decoder.upper, read_on(decoder.states.lstm, document)) for document in tokens])
+    expected = torch.stack(
+        [plain_laat(decoder.upper, read_on(decoder.states.lstm, document)) for document in tokens]
+    )
     assert_equal((decoder.read_groups(reading).group_logits, leaves), (expected, leaves))
 
 
 def test_caml_starts_as_published(build: Build) -> None:
-    decoder = build("caml", DecoderShape(hidden=64, labels=400, prior=torch.full((400,), 0.1)), stir=False)
+    decoder = build(
+        "caml", DecoderShape(hidden=64, labels=400, prior=torch.full((400,), 0.1)), stir=False
+    )
     assert decoder.maps.convolution.weight.shape == (50, 64, 10)
     bound = (6 / (400 + 50)) ** 0.5  # Glorot and Bengio
     for table in (decoder.queries, decoder.vectors):
@@ -140,21 +169,33 @@ def test_caml_starts_as_published(build: Build) -> None:
 
 
 def test_a_prior_is_the_start_of_the_bias_if_asked(build: Build) -> None:
-    decoder = build("caml", DecoderShape(hidden=6, labels=2, prior=torch.tensor([0.5, 0.25])), stir=False, prior_bias=True)
+    decoder = build(
+        "caml",
+        DecoderShape(hidden=6, labels=2, prior=torch.tensor([0.5, 0.25])),
+        stir=False,
+        prior_bias=True,
+    )
     torch.testing.assert_close(decoder.bias, torch.tensor([0.0, -1.0986123]).double())
 
 
 def test_queries_that_are_no_hidden_states_do_not_start_from_titles(build: Build) -> None:
     for name in ("caml", "laat", "joint-laat", "plm-icd"):
         with pytest.raises(ComponentError, match=f"'{name}' cannot start from titles"):
-            build(name, DecoderShape(hidden=6, labels=2, queries=torch.zeros(2, 6), parents=["a", "b"]))
+            build(
+                name,
+                DecoderShape(hidden=6, labels=2, queries=torch.zeros(2, 6), parents=["a", "b"]),
+            )
 
 
 def test_laat_and_plm_icd_start_as_published(build: Build) -> None:
     shape = DecoderShape(hidden=64, labels=400)
     laat, plm_icd = build("laat", shape, stir=False), build("plm-icd", shape, stir=False)
     assert (laat.queries.shape, laat.vectors.shape) == ((400, 512), (400, 1024))
-    assert (plm_icd.queries.shape, plm_icd.vectors.shape, plm_icd.maps.to_key.weight.shape) == ((400, 64), (400, 64), (64, 64))
+    assert (plm_icd.queries.shape, plm_icd.vectors.shape, plm_icd.maps.to_key.weight.shape) == (
+        (400, 64),
+        (400, 64),
+        (64, 64),
+    )
     for decoder in (laat, plm_icd):
         for weight in (decoder.queries, decoder.vectors, decoder.maps.to_key.weight):
             assert abs(weight.std().item() - 0.03) < 0.001
@@ -163,7 +204,9 @@ def test_laat_and_plm_icd_start_as_published(build: Build) -> None:
     assert laat.maps.dropout.p == 0.3
 
 
-def test_the_lstm_stops_at_the_last_token_and_a_document_without_any_is_no_fault(build: Build, reading: Reading) -> None:
+def test_the_lstm_stops_at_the_last_token_and_a_document_without_any_is_no_fault(
+    build: Build, reading: Reading
+) -> None:
     decoder = build("laat", lstm=4, inner=3)
     reading.mask[2] = False
     states = decoder.maps.states(reading.hidden, reading.mask)
@@ -172,12 +215,16 @@ def test_the_lstm_stops_at_the_last_token_and_a_document_without_any_is_no_fault
     assert decoder(reading).isfinite().all()
 
 
-def test_a_masked_position_within_a_document_is_read_as_padding_is(build: Build, reading: Reading) -> None:
+def test_a_masked_position_within_a_document_is_read_as_padding_is(
+    build: Build, reading: Reading
+) -> None:
     states = build("laat", lstm=4, inner=3).maps.states
     reading.mask[0, 2] = False
     other = reading.hidden.clone()
     other[0, 2] += 1
-    torch.testing.assert_close(states(other, reading.mask), states(reading.hidden, reading.mask), rtol=0, atol=0)
+    torch.testing.assert_close(
+        states(other, reading.mask), states(reading.hidden, reading.mask), rtol=0, atol=0
+    )
 
 
 def test_folded_plm_ca_needs_no_keys(build: Build, reading: Reading) -> None:
@@ -187,20 +234,33 @@ def test_folded_plm_ca_needs_no_keys(build: Build, reading: Reading) -> None:
     with torch.no_grad():
         expected, folded = decoder(reading), decoder.fold()
         torch.testing.assert_close(folded(reading), expected, rtol=0, atol=1e-11)
-        torch.testing.assert_close(folded(reading, torch.tensor([3, 0])), expected[:, [3, 0]], rtol=0, atol=1e-11)
+        torch.testing.assert_close(
+            folded(reading, torch.tensor([3, 0])), expected[:, [3, 0]], rtol=0, atol=1e-11
+        )
     assert not any("key" in name for name in folded.state_dict())
 
 
 def test_plm_ca_starts_as_published_or_from_titles(build: Build) -> None:
     decoder = build("plm-ca", DecoderShape(hidden=64, labels=400), stir=False)
-    for weight in (decoder.queries, decoder.to_key.weight, decoder.to_value.weight, decoder.output.weight):
+    for weight in (
+        decoder.queries,
+        decoder.to_key.weight,
+        decoder.to_value.weight,
+        decoder.output.weight,
+    ):
         assert abs(weight.std().item() - 0.03) < 0.006
     titles = torch.randn(400, 64)
-    assert torch.equal(build("plm-ca", DecoderShape(hidden=64, labels=400, queries=titles), stir=False).queries, titles.double())
+    assert torch.equal(
+        build("plm-ca", DecoderShape(hidden=64, labels=400, queries=titles), stir=False).queries,
+        titles.double(),
+    )
 
 
 def test_labels_are_grouped_by_parent_or_by_the_beginning_of_their_ids(build: Build) -> None:
-    by_parent, by_prefix = build("joint-laat", SHAPE, lstm=0), build("joint-laat", SHAPE, lstm=0, prefix=2)
+    by_parent, by_prefix = (
+        build("joint-laat", SHAPE, lstm=0),
+        build("joint-laat", SHAPE, lstm=0, prefix=2),
+    )
     assert isinstance(by_parent, GroupedDecoder)
     assert by_parent.groups.tolist() == [1, 1, 0, 2, 2]
     assert by_prefix.groups.tolist() == [0, 0, 1, 2, 2]
@@ -209,7 +269,10 @@ def test_labels_are_grouped_by_parent_or_by_the_beginning_of_their_ids(build: Bu
 
 def test_without_parents_it_says_what_to_do(build: Build) -> None:
     with pytest.raises(ComponentError, match="no parents") as caught:
-        build("joint-laat", DecoderShape(hidden=6, labels=2, label_ids=["a", "b"], parents=[None, None]))
+        build(
+            "joint-laat",
+            DecoderShape(hidden=6, labels=2, label_ids=["a", "b"], parents=[None, None]),
+        )
     assert "prefix=3" in caught.value.todo
 
 
@@ -230,7 +293,9 @@ def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prot
     assert isinstance(decoder, Decoder)
     assert isinstance(decoder, PlantableDecoder)
     assert isinstance(decoder, SparseDecoder)
-    prototypes, background = torch.randn(2, 5, decoder.gathered_size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    prototypes, background = torch.randn(
+        2, 5, decoder.gathered_size, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     decoder.plant_tables(prototypes, background, 10.0)
     gathered, away = decoder.gather(reading, torch.arange(5)), prototypes - background
     share = ((gathered - background) * away).sum(-1) / away.square().sum(-1)
@@ -238,26 +303,48 @@ def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prot
 
 
 @pytest.mark.parametrize(("name", "options"), TABLES[:5])
-def test_a_label_that_no_document_tells_apart_gets_no_endless_table(build: Build, name: str, options: dict[str, Any]) -> None:
+def test_a_label_that_no_document_tells_apart_gets_no_endless_table(
+    build: Build, name: str, options: dict[str, Any]
+) -> None:
     decoder = build(name, SHAPE, **options)
-    prototypes = torch.randn(5, decoder.gathered_size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    prototypes = torch.randn(
+        5, decoder.gathered_size, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     background = prototypes + 1.0
     background[3], background[2] = prototypes[3], prototypes[2] + 1e-3
     decoder.plant_tables(prototypes, background, 10.0)
-    vectors = decoder.boost_scale if name == "label-attention" else getattr(decoder, "lower", decoder).vectors
+    vectors = (
+        decoder.boost_scale
+        if name == "label-attention"
+        else getattr(decoder, "lower", decoder).vectors
+    )
     assert not vectors[3].any()
     assert 0 < vectors[2].abs().max() < vectors[0].abs().max()
     assert all(parameter.isfinite().all() for parameter in decoder.parameters())
 
 
 @PLANTED
-def test_sharpness_scales_the_scores_and_keeps_the_order(build: Build, reading: Reading, name: str) -> None:
+def test_sharpness_scales_the_scores_and_keeps_the_order(
+    build: Build, reading: Reading, name: str
+) -> None:
     decoder = build(name, SHAPE)
-    before, graded = decoder.rank(reading, torch.arange(5)), decoder.gather_sharpened(reading, torch.arange(5), (1.0, 0.25))
-    torch.testing.assert_close(graded[0], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10)
+    before, graded = (
+        decoder.rank(reading, torch.arange(5)),
+        decoder.gather_sharpened(reading, torch.arange(5), (1.0, 0.25)),
+    )
+    torch.testing.assert_close(
+        graded[0], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10
+    )
     decoder.sharpen(0.25)
-    torch.testing.assert_close(graded[1], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10)
-    torch.testing.assert_close(decoder.rank(reading, torch.arange(5)), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        graded[1], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10
+    )
+    torch.testing.assert_close(
+        decoder.rank(reading, torch.arange(5)),
+        torch.log_softmax(before * 0.25, dim=-1),
+        rtol=0,
+        atol=1e-10,
+    )
 
 
 def test_rows_of_tables_and_labels_that_are_filled_up() -> None:
@@ -294,7 +381,10 @@ PAIRS = {
     "plm-ca": {},
 }
 LABEL_IDS = ["a1", "a2", "b1", "b2", "c1"]
-CHOSEN, WANTED = torch.tensor([4, 0, 3]), torch.tensor([[True, False, True], [False, False, False], [True, True, False]])
+CHOSEN, WANTED = (
+    torch.tensor([4, 0, 3]),
+    torch.tensor([[True, False, True], [False, False, False], [True, True, False]]),
+)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -312,11 +402,23 @@ def test_chosen_pairs_are_as_among_all_with_the_same_gradients(
         decoder.zero_grad()
         decoder.sparse = sparse and pairs
         if ranked:
-            numbers = decoder.rank_pairs(reading, CHOSEN, WANTED) if pairs else decoder.rank(reading, CHOSEN)
+            numbers = (
+                decoder.rank_pairs(reading, CHOSEN, WANTED)
+                if pairs
+                else decoder.rank(reading, CHOSEN)
+            )
         else:
-            numbers = decoder.score_pairs(reading, CHOSEN, WANTED) if pairs else decoder(reading)[:, CHOSEN]
+            numbers = (
+                decoder.score_pairs(reading, CHOSEN, WANTED)
+                if pairs
+                else decoder(reading)[:, CHOSEN]
+            )
         (numbers[real] * upstream_of(numbers)[real]).sum().backward()
-        gradients = {key: p.grad.to_dense().clone() for key, p in decoder.named_parameters() if p.grad is not None}
+        gradients = {
+            key: p.grad.to_dense().clone()
+            for key, p in decoder.named_parameters()
+            if p.grad is not None
+        }
         found.append((numbers[real].detach(), gradients))
     (whole, expected), (some, given) = found
     torch.testing.assert_close(some, whole, rtol=0, atol=1e-12)

@@ -17,7 +17,11 @@ def _make_input(ranked, gold, labels, **changes):
     matrix = np.zeros((len(gold), labels), dtype=np.int64)
     for row, members in enumerate(gold):
         matrix[row, list(members)] = 1
-    scores = np.where([[rank >= len(r) for rank in range(width)] for r in ranked], -np.inf, 1.0 - np.arange(width) / (2 * width))
+    scores = np.where(
+        [[rank >= len(r) for rank in range(width)] for r in ranked],
+        -np.inf,
+        1.0 - np.arange(width) / (2 * width),
+    )
     given = {
         "top": top,
         "scores": scores,

@@ -63,8 +63,14 @@ def test_the_toy_in_the_tools_themselves():
     assert round(ndcg_at_k(list(map(list, TOY_GOLD)), TOY_TOP, k=5, zero_division=1)[4], 2) == 0.74
     assert round(f1_score(gold, assigned, average="macro", zero_division=0), 3) == 0.411
     present = gold.any(axis=0)
-    assert round(f1_score(gold[:, present], assigned[:, present], average="macro", zero_division=0), 3) == 0.493
-    precision, recall = (score(gold, assigned, average="macro", zero_division=0) for score in (precision_score, recall_score))
+    assert (
+        round(f1_score(gold[:, present], assigned[:, present], average="macro", zero_division=0), 3)
+        == 0.493
+    )
+    precision, recall = (
+        score(gold, assigned, average="macro", zero_division=0)
+        for score in (precision_score, recall_score)
+    )
     assert round(2 * precision * recall / (precision + recall), 3) == 0.419
 
 
@@ -85,7 +91,9 @@ def test_golden_numbers_by_hand(make_input, values_of):
     q = [1 + factor * (n + 1.5) ** -0.55 for n in (1, 2, 3)]
     assert found["PSP@1"] == pytest.approx(q[1] / q[0])
     assert found["PSP@3"] == pytest.approx((q[0] + q[1]) / sum(q))
-    assert found["PSnDCG@3"] == pytest.approx((q[1] + q[0] / 2) / (q[0] + q[1] / math.log2(3) + q[2] / 2))
+    assert found["PSnDCG@3"] == pytest.approx(
+        (q[1] + q[0] / 2) / (q[0] + q[1] / math.log2(3) + q[2] / 2)
+    )
     assert found["micro-F1"] == pytest.approx(2 * 2 / (3 + 4))
     assert found["macro-F1"] == pytest.approx(2 / 6)
     assert found["macro-F1-present"] == pytest.approx(2 / 3)
@@ -140,14 +148,26 @@ def test_equality_with_plain_loops(seed, random_input, values_of):
     gold = [set(np.flatnonzero(row)) for row in data.gold.toarray()]
     per = {"P@5": [], "R@8": [], "RP@5": [], "R-precision": [], "MAP": [], "nDCG@5": []}
     for ranked, g in zip(data.top.tolist(), gold, strict=True):
-        hit, size, in_train = [label in g for label in ranked], len(g), {label for label in g if data.train_counts[label]}
+        hit, size, in_train = (
+            [label in g for label in ranked],
+            len(g),
+            {label for label in g if data.train_counts[label]},
+        )
         per["P@5"].append(sum(hit[:5]) / 5)
         per["R@8"].append(sum(hit[:8]) / size if size else 0)
         per["RP@5"].append(sum(hit[:5]) / min(5, size) if size else 0)
         per["R-precision"].append(sum(hit[:size]) / size if size else 0)
-        per["MAP"].append(sum(sum(hit[: i + 1]) / (i + 1) for i in range(len(hit)) if hit[i]) / size if size else 0)
+        per["MAP"].append(
+            sum(sum(hit[: i + 1]) / (i + 1) for i in range(len(hit)) if hit[i]) / size
+            if size
+            else 0
+        )
         ideal = sum(1 / math.log2(i + 2) for i in range(min(5, len(in_train))))
-        per["nDCG@5"].append(sum((ranked[i] in in_train) / math.log2(i + 2) for i in range(5)) / ideal if in_train else 0)
+        per["nDCG@5"].append(
+            sum((ranked[i] in in_train) / math.log2(i + 2) for i in range(5)) / ideal
+            if in_train
+            else 0
+        )
     for name, values in per.items():
         assert found[name] == pytest.approx(np.mean(values)), name
 
@@ -161,23 +181,33 @@ def test_ndcg_equals_scikit_learns(seed, random_input, find_spec):
     kept = gold.sum(axis=1) > 0
     ndcg = find_spec("ndcg")
     [ours] = ndcg.compute(data, ndcg.options(k=[7]))
-    assert ours.per_document[kept].mean() == pytest.approx(ndcg_score(gold[kept], dense[kept], k=7, ignore_ties=True))
+    assert ours.per_document[kept].mean() == pytest.approx(
+        ndcg_score(gold[kept], dense[kept], k=7, ignore_ties=True)
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_equality_of_ranks_with_napkinxc(seed, random_input, find_spec):
     data = replace(random_input(seed), train_counts=np.arange(1, 13))
     gold, ranked = [np.flatnonzero(row).tolist() for row in data.gold.toarray()], data.top.tolist()
-    for theirs, name in ((precision_at_k, "precision"), (recall_at_k, "recall"), (ndcg_at_k, "ndcg")):
+    for theirs, name in (
+        (precision_at_k, "precision"),
+        (recall_at_k, "recall"),
+        (ndcg_at_k, "ndcg"),
+    ):
         spec = find_spec(name)
         ours = spec.compute(data, spec.options(k=[1, 2, 3, 4, 5]))
-        assert [compute_value(m) for m in ours] == pytest.approx(list(theirs(gold, ranked, k=5))), name
+        assert [compute_value(m) for m in ours] == pytest.approx(list(theirs(gold, ranked, k=5))), (
+            name
+        )
 
 
 def test_recall_as_the_paper_divides_it(make_input, values_of):
     data = make_input([[0, 7, 1, 8, 2]], [set(range(7))], 9)
     assert values_of(data)["R@5"] == pytest.approx(3 / 7)
-    assert values_of(replace(data, settings=CONVENTIONS["paper"].settings))["R@5"] == pytest.approx(3 / 5)
+    assert values_of(replace(data, settings=CONVENTIONS["paper"].settings))["R@5"] == pytest.approx(
+        3 / 5
+    )
 
 
 def test_precision_of_what_is_returned_looks_at_k_of_it_at_most(make_input, values_of):
@@ -219,25 +249,34 @@ def test_equality_of_propensity_with_napkinxc(seed, constants, random_input, fin
     data = replace(random_input(seed), train_counts=np.arange(1, 13))
     same = replace(data, gold=csr_array(gold))
     a, b = constants
-    weights = 1 + (math.log(data.train_documents) - 1) * (b + 1) ** a * (data.train_counts + b) ** -a
+    weights = (
+        1 + (math.log(data.train_documents) - 1) * (b + 1) ** a * (data.train_counts + b) ** -a
+    )
     spec = find_spec("propensity")
 
     def values(given):
-        return {m.name: compute_value(m) for m in spec.compute(given, spec.options(a=a, b=b, k=[1, 3, 5]))}
+        return {
+            m.name: compute_value(m)
+            for m in spec.compute(given, spec.options(a=a, b=b, k=[1, 3, 5]))
+        }
 
     def members(given):
         return [np.flatnonzero(row).tolist() for row in given.gold.toarray()]
 
     for theirs, name, given in ((psprecision_at_k, "PSP", data), (psndcg_at_k, "PSnDCG", same)):
         expected = theirs(members(given), given.top.tolist(), weights, k=5)
-        assert [values(given)[f"{name}@{k}"] for k in (1, 3, 5)] == pytest.approx([expected[0], expected[2], expected[4]])
+        assert [values(given)[f"{name}@{k}"] for k in (1, 3, 5)] == pytest.approx(
+            [expected[0], expected[2], expected[4]]
+        )
 
 
 def test_propensities_follow_napkinxc(random_input, find_spec):
     train = (np.random.default_rng(0).random((100, 12)) < 0.3).astype(np.int64)
     train[0] = 1
     data = replace(random_input(0), train_counts=train.sum(axis=0), train_documents=100)
-    assert inverse_propensities(data, find_spec("propensity").options()) == pytest.approx(Jain_et_al_inverse_propensity(train))
+    assert inverse_propensities(data, find_spec("propensity").options()) == pytest.approx(
+        Jain_et_al_inverse_propensity(train)
+    )
 
 
 def test_propensities_know_labels_outside_train_only_if_asked_for(make_input, values_of):
@@ -258,7 +297,9 @@ def test_equality_of_coverage_with_napkinxc(seed, random_input, values_of):
     data = random_input(seed)
     gold = [np.flatnonzero(row).tolist() for row in data.gold.toarray()]
     expected = coverage_at_k(gold, data.top.tolist(), k=5)
-    assert [values_of(data)[f"coverage@{k}"] for k in (1, 5)] == pytest.approx([expected[0], expected[4]])
+    assert [values_of(data)[f"coverage@{k}"] for k in (1, 5)] == pytest.approx(
+        [expected[0], expected[4]]
+    )
 
 
 def test_nothing_to_find_is_undefined(make_input, values_of):
@@ -283,11 +324,19 @@ def test_equality_with_scikit_learn(seed, drawn, values_of):
     data, dense, gold = drawn(seed)
     found = values_of(data)
     for average in ("micro", "macro"):
-        expected = precision_recall_fscore_support(gold, dense >= 0.4, average=average, zero_division=0)[:3]
-        assert [found[f"{average}-{name}"] for name in ("precision", "recall", "F1")] == pytest.approx(list(expected))
-    assert found["sample-F1"] == pytest.approx(precision_recall_fscore_support(gold, dense >= 0.4, average="samples", zero_division=0)[2])
+        expected = precision_recall_fscore_support(
+            gold, dense >= 0.4, average=average, zero_division=0
+        )[:3]
+        assert [
+            found[f"{average}-{name}"] for name in ("precision", "recall", "F1")
+        ] == pytest.approx(list(expected))
+    assert found["sample-F1"] == pytest.approx(
+        precision_recall_fscore_support(gold, dense >= 0.4, average="samples", zero_division=0)[2]
+    )
     present = gold.any(axis=0)
-    labels = precision_recall_fscore_support(gold[:, present], (dense >= 0.4)[:, present], average="macro", zero_division=0)[2]
+    labels = precision_recall_fscore_support(
+        gold[:, present], (dense >= 0.4)[:, present], average="macro", zero_division=0
+    )[2]
     assert found["macro-F1-present"] == pytest.approx(labels)
 
 
@@ -298,23 +347,33 @@ def test_equality_of_sets_and_first_hits_with_scikit_learn(seed, drawn, values_o
     gold[0], gold[1] = dense[0] >= 0.4, 0
     dense[1] = np.minimum(dense[1], 0.3)
     order = np.argsort(-dense, axis=1, kind="stable")[:, :7]
-    data = replace(data, gold=csr_array(gold), top=order, scores=np.take_along_axis(dense, order, axis=1))
+    data = replace(
+        data, gold=csr_array(gold), top=order, scores=np.take_along_axis(dense, order, axis=1)
+    )
     found, chosen, top = values_of(data), dense >= 0.4, np.zeros_like(gold)
     np.put_along_axis(top, order[:, :5], 1, axis=1)
-    assert found["weighted-F1"] == pytest.approx(f1_score(gold, chosen, average="weighted", zero_division=0))
+    assert found["weighted-F1"] == pytest.approx(
+        f1_score(gold, chosen, average="weighted", zero_division=0)
+    )
     assert found["subset-accuracy"] == accuracy_score(gold, chosen) >= 0.1
     assert found["Hamming-loss"] == pytest.approx(hamming_loss(gold, chosen))
     assert found["F1@5"] == pytest.approx(f1_score(gold, top, average="samples", zero_division=0))
-    firsts = np.zeros_like(gold)  # the reciprocal rank is the average precision of the first right label alone
+    firsts = np.zeros_like(
+        gold
+    )  # the reciprocal rank is the average precision of the first right label alone
     for row, ranked in enumerate(order):
         firsts[row, [label for label in ranked if gold[row, label]][:1]] = 1
     known = firsts.any(axis=1)
-    assert found["MRR"] == pytest.approx(label_ranking_average_precision_score(firsts[known], dense[known]) * known.mean())
+    assert found["MRR"] == pytest.approx(
+        label_ranking_average_precision_score(firsts[known], dense[known]) * known.mean()
+    )
 
 
 def test_sets_and_first_hits_by_hand(make_input, values_of):
     """Of three documents one is right, one misses a label that train does not know, one is assigned a label that the corpus has not."""
-    data = make_input([[0, 1], [2], [-1, 1]], [{0, 1}, {2, 3}, {1}], 4, train_counts=np.array([1, 2, 3, 0]))
+    data = make_input(
+        [[0, 1], [2], [-1, 1]], [{0, 1}, {2, 3}, {1}], 4, train_counts=np.array([1, 2, 3, 0])
+    )
     found = values_of(data)
     assert found["subset-accuracy"] == pytest.approx(1 / 3)
     assert found["Hamming-loss"] == pytest.approx((0 + 1 + 1) / (3 * 4))
@@ -326,20 +385,27 @@ def test_sets_and_first_hits_by_hand(make_input, values_of):
 
 
 def test_thresholds_per_label(make_input, values_of):
-    data = make_input([[0, 1]], [{0, 1}], 2, scores=np.array([[0.6, 0.5]]), threshold=np.array([0.7, 0.5]))
+    data = make_input(
+        [[0, 1]], [{0, 1}], 2, scores=np.array([[0.6, 0.5]]), threshold=np.array([0.7, 0.5])
+    )
     assert values_of(data)["macro-F1"] == pytest.approx(0.5)
 
 
 def test_nothing_assigned_and_no_gold_is_zero(make_input, values_of):
     found = values_of(make_input([[0]], [set()], 2, threshold=2.0))
-    assert [found[name] for name in ("micro-precision", "micro-recall", "micro-F1", "sample-F1", "macro-F1")] == [0.0] * 5
+    assert [
+        found[name]
+        for name in ("micro-precision", "micro-recall", "micro-F1", "sample-F1", "macro-F1")
+    ] == [0.0] * 5
 
 
 def test_auc_is_about_labels_with_scores_and_both_sides(random_input, find_spec):
     rng = np.random.default_rng(0)
     gold = rng.integers(0, 2, (20, 6))
     gold[:, 0], gold[:, 1] = 0, 1
-    scores = rng.integers(0, 5, (20, 4)).astype(np.float32)  # labels 4 and 5 are unseen in train: they have none
+    scores = rng.integers(0, 5, (20, 4)).astype(
+        np.float32
+    )  # labels 4 and 5 are unseen in train: they have none
     table = ScoreTable(values=scores, rows=np.arange(20), memory=1000)
     data = replace(random_input(0), gold=csr_array(gold), all_scores=table)
     spec = find_spec("auc")
@@ -347,13 +413,19 @@ def test_auc_is_about_labels_with_scores_and_both_sides(random_input, find_spec)
     assert (macro.name, micro.name) == spec.needs_all_scores
     assert (macro.labels, micro.labels) == (2, None)
     assert macro.remark == "macro-AUC leaves out 2 of 4 labels: every document has them, or none"
-    assert compute_value(macro) == pytest.approx(roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12)
-    assert compute_value(micro) == pytest.approx(roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12)
+    assert compute_value(macro) == pytest.approx(
+        roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12
+    )
+    assert compute_value(micro) == pytest.approx(
+        roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12
+    )
 
 
 # labels 0 and 1 stand under 3, label 2 stands alone; 3 is no label of the corpus
 NESTED = Hierarchy(
-    nodes=["0", "1", "2", "3"], above=csr_array(np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]])), depths=np.array([2, 2, 1, 1])
+    nodes=["0", "1", "2", "3"],
+    above=csr_array(np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]])),
+    depths=np.array([2, 2, 1, 1]),
 )
 
 
@@ -374,7 +446,11 @@ def test_two_siblings_roll_up_to_one_label(make_input, values_of):
 
 def test_a_flat_hierarchy_changes_nothing(random_input, values_of):
     data = replace(random_input(1), settings={"label_set": "all"})
-    flat = Hierarchy(nodes=[str(i) for i in range(12)], above=csr_array(np.eye(12, dtype=np.int64)), depths=np.ones(12, dtype=np.int64))
+    flat = Hierarchy(
+        nodes=[str(i) for i in range(12)],
+        above=csr_array(np.eye(12, dtype=np.int64)),
+        depths=np.ones(12, dtype=np.int64),
+    )
     found = values_of(replace(data, hierarchy=flat))
     for name in ("precision", "recall", "F1"):
         assert found[f"hierarchical-{name}"] == pytest.approx(found[f"micro-{name}"])

@@ -25,7 +25,9 @@ def weights(**options: object) -> np.ndarray:
 def test_weights_solve_the_normal_equations() -> None:
     given = sample_scorer_input()
     x = Train.fit(given.documents, pieces=False).vectors.toarray().astype(np.float64)
-    for found, label in zip(weights(pieces=False, strength=0.5, terms=1000), given.gold.toarray().T, strict=True):
+    for found, label in zip(
+        weights(pieces=False, strength=0.5, terms=1000), given.gold.toarray().T, strict=True
+    ):
         chosen = np.flatnonzero(label @ x)
         own, mass = x[:, chosen], (x[label > 0] ** 2).sum() / label.sum()
         expected = np.linalg.solve(own.T @ own + 0.5 * mass * np.eye(len(chosen)), own.T @ label)
@@ -44,7 +46,11 @@ def test_scores_are_products_with_the_weights_also_below_0() -> None:
     assert isinstance(fitted, LinearScorer)
     scorer, texts = replace(fitted, weights=csr_array(-fitted.weights)), read_sample(SCORER_TEXTS)
     [found] = scorer.score(texts)
-    np.testing.assert_allclose(found.toarray(), scorer.vectoriser.transform(texts).toarray() @ scorer.weights.toarray().T, atol=1e-5)
+    np.testing.assert_allclose(
+        found.toarray(),
+        scorer.vectoriser.transform(texts).toarray() @ scorer.weights.toarray().T,
+        atol=1e-5,
+    )
     assert found.data.min() < 0
 
 
@@ -56,7 +62,9 @@ def test_the_squared_hinge_finds_the_labels_too() -> None:
     assert found.toarray()[4].max() > 0
 
 
-def test_the_squared_hinge_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_squared_hinge_without_scikit_learn_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.svm", None)
     with pytest.raises(ComponentError, match="scikit-learn is not installed"):
         fit(LinearOptions(loss="squared-hinge"), sample_scorer_input())

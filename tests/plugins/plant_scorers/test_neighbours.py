@@ -30,26 +30,37 @@ def test_beginnings_are_a_view_of_their_own() -> None:
 
 def test_of_a_new_document_too_the_beginning_alone_is_compared_with_beginnings() -> None:
     scorer = fit(NeighboursOptions(lead=3), sample_scorer_input()).scorer
-    long, short = (scorer.score(read_sample([text]))[1].toarray() for text in ("patient with fever and fracture", "patient with fever"))
+    long, short = (
+        scorer.score(read_sample([text]))[1].toarray()
+        for text in ("patient with fever and fracture", "patient with fever")
+    )
     np.testing.assert_array_equal(long, short)
 
 
 def test_reasons_name_training_documents_that_have_the_label() -> None:
     given = sample_scorer_input()
-    reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[0]
+    reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[
+        0
+    ]
     assert not reason.words
     assert reason.text.startswith("similar to ")
     having = {given.doc_ids[row] for row in given.gold.toarray()[:, 0].nonzero()[0].tolist()}
-    assert {part.split(" (")[0] for part in reason.text.removeprefix("similar to ").split(", ")} <= having
+    assert {
+        part.split(" (")[0] for part in reason.text.removeprefix("similar to ").split(", ")
+    } <= having
 
 
 @pytest.mark.parametrize("exact", [1, len(TRAIN)])
-def test_a_document_alone_has_the_scores_it_has_among_others_and_its_words_add_up_to_them(exact: int) -> None:
+def test_a_document_alone_has_the_scores_it_has_among_others_and_its_words_add_up_to_them(
+    exact: int,
+) -> None:
     """Both where it is compared with all training documents and where rare terms name candidates."""
     scorer = fit(NeighboursOptions(exact=exact, neighbours=2, lead=3), sample_scorer_input()).scorer
     assert isinstance(scorer, NeighbourScorer)
     for row, together in enumerate(zip(*scorer.score(read_sample(TRAIN)), strict=True)):
         document = read_sample([TRAIN[row]])
-        for one, view, credit in zip(together, scorer.score(document), scorer.credit(document, range(5)), strict=True):
+        for one, view, credit in zip(
+            together, scorer.score(document), scorer.credit(document, range(5)), strict=True
+        ):
             np.testing.assert_allclose(view.toarray()[0], one.toarray(), atol=1e-6)
             np.testing.assert_allclose(credit.toarray().sum(axis=1), one.toarray(), atol=1e-5)

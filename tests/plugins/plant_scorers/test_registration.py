@@ -29,7 +29,10 @@ def test_the_published_checks_see_that_arrays_are_forgotten(name: str) -> None:
     spec = SPECS[name]
 
     def forget(options: Any, tensors: Mapping[str, Any]) -> Any:
-        return spec.load(options, {key: value * (0 if value.dtype.kind == "f" else 1) for key, value in tensors.items()})
+        return spec.load(
+            options,
+            {key: value * (0 if value.dtype.kind == "f" else 1) for key, value in tensors.items()},
+        )
 
     with pytest.raises(AssertionError, match="other scores after loading"):
         scorers.what_was_learned_is_arrays(replace(spec, load=forget))
@@ -38,16 +41,25 @@ def test_the_published_checks_see_that_arrays_are_forgotten(name: str) -> None:
 @pytest.mark.parametrize("name", list(SPECS))
 def test_labels_are_explained_together_as_one_by_one(name: str) -> None:
     """Also labels twice, and none."""
-    scorer, labels = SPECS[name].fit(scorers.default_options(SPECS[name]), scorers.sample_scorer_input()).scorer, [2, 0, 1, 0]
+    scorer, labels = (
+        SPECS[name].fit(scorers.default_options(SPECS[name]), scorers.sample_scorer_input()).scorer,
+        [2, 0, 1, 0],
+    )
     assert isinstance(scorer, CreditingScorer)
     for text in scorers.SCORER_TEXTS:
         alone, together = (scorers.read_sample([text]) for _ in range(2))
-        assert scorer.explain(together, labels) == [scorer.explain(alone, [label])[0] for label in labels]
+        assert scorer.explain(together, labels) == [
+            scorer.explain(alone, [label])[0] for label in labels
+        ]
         for view, credit in enumerate(scorer.credit(together, labels)):
-            one_by_one = np.concatenate([scorer.credit(alone, [label])[view].toarray() for label in labels])
+            one_by_one = np.concatenate(
+                [scorer.credit(alone, [label])[view].toarray() for label in labels]
+            )
             np.testing.assert_allclose(credit.toarray(), one_by_one, atol=1e-12)
         assert list(scorer.explain(together, [])) == []
-        assert all(credit.shape == (0, len(together.vocabulary)) for credit in scorer.credit(together, []))
+        assert all(
+            credit.shape == (0, len(together.vocabulary)) for credit in scorer.credit(together, [])
+        )
 
 
 def test_registering_imports_no_numerics() -> None:

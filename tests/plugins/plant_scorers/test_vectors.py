@@ -16,10 +16,13 @@ def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
     fitted = Train.fit(read_sample(TRAIN), pieces=pieces)
     vectoriser, train = fitted.vectoriser, fitted.vectors
     np.testing.assert_allclose(np.sqrt((train.toarray() ** 2).sum(axis=1)), 1, atol=1e-5)
-    np.testing.assert_allclose(vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6)
+    np.testing.assert_allclose(
+        vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6
+    )
     again = Vectoriser.load(vectoriser.tensors())
     np.testing.assert_array_equal(
-        again.transform(read_sample(SCORER_TEXTS)).toarray(), vectoriser.transform(read_sample(SCORER_TEXTS)).toarray()
+        again.transform(read_sample(SCORER_TEXTS)).toarray(),
+        vectoriser.transform(read_sample(SCORER_TEXTS)).toarray(),
     )
 
 
@@ -36,13 +39,20 @@ def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     rarer = {name: 2 * array if name == "idf" else array for name, array in first.tensors().items()}
     assert Train.load(rarer) is not loaded
     assert Train.load(rarer).vectoriser.words is loaded.vectoriser.words
-    np.testing.assert_array_equal(loaded.similarity.train.toarray(), first.similarity.train.toarray())
+    np.testing.assert_array_equal(
+        loaded.similarity.train.toarray(), first.similarity.train.toarray()
+    )
 
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_counts_say_as_much_as_weights(pieces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plant_scorers.vectors.CELLS_WEIGHED", 50)
-    texts = ["", "a a a", "often " * 301, *(f"{one} everywhere" for one in TRAIN)]  # a word of every document has weight 0
+    texts = [
+        "",
+        "a a a",
+        "often " * 301,
+        *(f"{one} everywhere" for one in TRAIN),
+    ]  # a word of every document has weight 0
     fitted = Train.fit(read_sample([f"everywhere {text}" for text in texts]), pieces=pieces)
     tensors = fitted.tensors()
     assert (tensors["train.counts"].dtype, tensors["train.counts"].max()) == (np.uint16, 301)
@@ -53,11 +63,18 @@ def test_counts_say_as_much_as_weights(pieces: bool, monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(tensor, tensors[name])
 
 
-@pytest.mark.parametrize("change", [{"counts": -1}, {"terms": -1}, {"sizes": -1}, {"repeated": -1}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"counts": -1}, {"terms": -1}, {"sizes": -1}, {"repeated": -1}], ids=str
+)
 def test_counts_that_do_not_fit_are_refused(change: dict[str, int]) -> None:
     tensors = Train.fit(read_sample(["fever fever cough", "ache"]), pieces=False).tensors()
     with pytest.raises((ValueError, IndexError)):
-        Train.load({**tensors, **{f"train.{name}": tensors[f"train.{name}"][:end] for name, end in change.items()}})
+        Train.load(
+            {
+                **tensors,
+                **{f"train.{name}": tensors[f"train.{name}"][:end] for name, end in change.items()},
+            }
+        )
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -78,7 +95,12 @@ def test_what_terms_add_is_shared_by_the_words_that_have_them(pieces: bool) -> N
                 counts = {other: cut_word(other).count(piece) for other in document.vocabulary}
                 of_all = 2 * counts["fever"] + counts["feverish"] + counts["ab"]
                 if times * counts[word]:
-                    expected[label, number] += products[label, len(vectoriser.words) + place] * times * counts[word] / of_all
+                    expected[label, number] += (
+                        products[label, len(vectoriser.words) + place]
+                        * times
+                        * counts[word]
+                        / of_all
+                    )
     np.testing.assert_allclose(found, expected, atol=1e-6)
     np.testing.assert_allclose(found.sum(axis=1), products.sum(axis=1), atol=1e-6)
 
@@ -88,7 +110,10 @@ WORDS = ["acute", "bronchitis", "cough", "fever", "the"]
 
 def test_the_words_that_add_most_are_named_largest_first() -> None:
     added = csr_array(np.array([[0.1, 0.4, 0.0, 0.3, 0.2], [0.0, 0.0, 0.0, 0.0, 0.5]]))
-    assert [reason.words for reason in name_largest(added, WORDS)] == [("bronchitis", "fever", "the", "acute"), ("the",)]
+    assert [reason.words for reason in name_largest(added, WORDS)] == [
+        ("bronchitis", "fever", "the", "acute"),
+        ("the",),
+    ]
 
 
 def test_words_that_add_the_same_keep_their_order() -> None:
@@ -97,5 +122,7 @@ def test_words_that_add_the_same_keep_their_order() -> None:
 
 
 def test_words_that_add_nothing_or_less_are_not_named() -> None:
-    stored = csr_array((np.array([0.0, -0.4, 0.2]), np.array([0, 1, 2]), np.array([0, 3, 3])), shape=(2, 5))
+    stored = csr_array(
+        (np.array([0.0, -0.4, 0.2]), np.array([0, 1, 2]), np.array([0, 3, 3])), shape=(2, 5)
+    )
     assert [reason.words for reason in name_largest(stored, WORDS)] == [("cough",), ()]

@@ -26,17 +26,31 @@ def test_scores_are_cosines_of_tf_idf_and_information() -> None:
     fitted = fit(WordsOptions(min_df=1), given)
     assert isinstance(fitted.scorer, WordScorer)
     gold, count = given.gold.toarray(), len(TRAIN)
-    frequency = {word: sum(word in text.split() for text in TRAIN) for word in given.documents.vocabulary}
+    frequency = {
+        word: sum(word in text.split() for text in TRAIN) for word in given.documents.vocabulary
+    }
     [found] = fitted.scorer.score(read_sample(SCORER_TEXTS))
     for row, text in enumerate(SCORER_TEXTS):
         words = text.split()
-        vector = {w: (1 + math.log(words.count(w))) * math.log((count + 1) / (n + 1)) for w, n in frequency.items() if w in words}
+        vector = {
+            w: (1 + math.log(words.count(w))) * math.log((count + 1) / (n + 1))
+            for w, n in frequency.items()
+            if w in words
+        }
         length = math.sqrt(sum(value**2 for value in vector.values())) or 1.0
         for label in range(gold.shape[1]):
             relevance = {}
             for word, n in frequency.items():
-                both = sum(word in text.split() for text, own in zip(TRAIN, gold[:, label], strict=True) if own)
-                relevance[word] = float(positive_information(*(np.array([v]) for v in (both, n, gold[:, label].sum())), count)[0])
+                both = sum(
+                    word in text.split()
+                    for text, own in zip(TRAIN, gold[:, label], strict=True)
+                    if own
+                )
+                relevance[word] = float(
+                    positive_information(
+                        *(np.array([v]) for v in (both, n, gold[:, label].sum())), count
+                    )[0]
+                )
             size = math.sqrt(sum(value**2 for value in relevance.values())) or 1.0
             cosine = sum(value * relevance[word] for word, value in vector.items()) / length / size
             assert found.toarray()[row, label] == pytest.approx(cosine, abs=1e-5)
@@ -45,8 +59,13 @@ def test_scores_are_cosines_of_tf_idf_and_information() -> None:
 def test_words_are_too_rare_where_the_left_out_document_is_one_of_those_that_have_them() -> None:
     """A word of three documents is in two others: too few where three are wanted."""
     given, options = sample_scorer_input(), WordsOptions(min_df=3)
-    documents = read_sample([text + (" rash" if row in (0, 4, 8) else "") for row, text in enumerate(TRAIN)])
-    plain, found = fit(options, given).left_out, fit(options, replace(given, documents=documents)).left_out
+    documents = read_sample(
+        [text + (" rash" if row in (0, 4, 8) else "") for row, text in enumerate(TRAIN)]
+    )
+    plain, found = (
+        fit(options, given).left_out,
+        fit(options, replace(given, documents=documents)).left_out,
+    )
     assert plain is not None
     assert found is not None
     assert given.rows[[0, 2]].tolist() == [0, 4]
@@ -62,7 +81,10 @@ def test_pruning_keeps_the_words_of_highest_relevance() -> None:
 def test_very_many_labels_score_as_all_do_that_are_compared() -> None:
     """Lists of labels by word fit here, so that nothing is lost."""
     given = sample_scorer_input()
-    [whole], [found] = (fit(WordsOptions(min_df=1, exact=exact), given).scorer.score(read_sample(SCORER_TEXTS)) for exact in (99, 1))
+    [whole], [found] = (
+        fit(WordsOptions(min_df=1, exact=exact), given).scorer.score(read_sample(SCORER_TEXTS))
+        for exact in (99, 1)
+    )
     assert whole.nnz
     np.testing.assert_allclose(found.toarray(), whole.toarray(), atol=1e-6)
 

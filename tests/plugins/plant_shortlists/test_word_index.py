@@ -31,13 +31,23 @@ def made(seed: int = 0) -> tuple[ShortlistInput, csr_array]:
     return given, csr_array(counts)
 
 
-def plain_scores(given: ShortlistInput, counts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+def plain_scores(
+    given: ShortlistInput, counts: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> list[float]:
     """Σ (1 + ln tf) · idf · relevance / |relevance| of every label, one cell at a time."""
     scores = []
     for row in given.relevance.toarray():
         length = math.sqrt(sum(value**2 for value in row)) or 1.0
-        idf = [math.log((given.documents + 1) / (documents + 1)) for documents in given.docs_with_word]
-        scores.append(sum((1 + math.log(tf)) * i * value / length for tf, i, value in zip(counts, idf, row, strict=True) if tf))
+        idf = [
+            math.log((given.documents + 1) / (documents + 1)) for documents in given.docs_with_word
+        ]
+        scores.append(
+            sum(
+                (1 + math.log(tf)) * i * value / length
+                for tf, i, value in zip(counts, idf, row, strict=True)
+                if tf
+            )
+        )
     return scores
 
 
@@ -48,7 +58,9 @@ def propose(given: ShortlistInput, counts: csr_array, **options: int) -> list[se
 
 def test_the_best_by_words_are_those_of_a_plain_loop() -> None:
     given, counts = made()
-    for proposed, row in zip(propose(given, counts, size=7, frequent=0), counts.toarray(), strict=True):
+    for proposed, row in zip(
+        propose(given, counts, size=7, frequent=0), counts.toarray(), strict=True
+    ):
         scores = plain_scores(given, row)
         best = sorted(range(LABELS), key=lambda label: -scores[label])
         assert proposed == {label for label in best[:7] if scores[label] > 0}
@@ -67,14 +79,25 @@ def test_its_recall_of_the_exact_best_grows_to_all(size: int) -> None:
     """Against the exact best five of the same scores with a little noise, as another scorer would rank them."""
     given, counts = made()
     draw = np.random.default_rng(1)
-    exact = [np.array(plain_scores(given, row)) + 0.05 * draw.random(LABELS) for row in counts.toarray()[1:]]
+    exact = [
+        np.array(plain_scores(given, row)) + 0.05 * draw.random(LABELS)
+        for row in counts.toarray()[1:]
+    ]
     found = propose(given, counts, size=size, frequent=0)[1:]
-    recall = np.mean([len(set(np.argsort(-scores)[:5].tolist()) & labels) / 5 for scores, labels in zip(exact, found, strict=True)])
+    recall = np.mean(
+        [
+            len(set(np.argsort(-scores)[:5].tolist()) & labels) / 5
+            for scores, labels in zip(exact, found, strict=True)
+        ]
+    )
     assert recall >= {4: 0.6, 16: 0.85, 40: 0.85}[size]
     assert propose(given, counts, size=1, frequent=LABELS) == [set(range(LABELS))] * DOCUMENTS
 
 
-@pytest.mark.parametrize(("labels", "size"), [(40, 192), (2_000, 192), (6_144, 192), (32_000, 1_000), (131_072, 4_096), (500_000, 4_096)])
+@pytest.mark.parametrize(
+    ("labels", "size"),
+    [(40, 192), (2_000, 192), (6_144, 192), (32_000, 1_000), (131_072, 4_096), (500_000, 4_096)],
+)
 def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int, size: int) -> None:
     """Those that words propose, and a third as many frequent ones."""
     share = 1 - np.arange(labels) / labels
@@ -87,7 +110,10 @@ def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int,
     )
     (found,) = WordIndex(WordIndexOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
     by_words, frequent = range(min(size, labels)), range(max(0, labels - size // 3), labels)
-    assert set(found.tolist()) == {*by_words, *frequent}  # by words the first ones, by frequency the last
+    assert set(found.tolist()) == {
+        *by_words,
+        *frequent,
+    }  # by words the first ones, by frequency the last
     assert WordIndexOptions().most(labels) == min(labels, size + size // 3)
 
 
@@ -109,5 +135,7 @@ def test_the_shortlist_words_proposes_the_label_of_a_word() -> None:
     )
     (found,) = spec.build(spec.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
     assert 1 in found
-    (every,) = everything.build(everything.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
+    (every,) = everything.build(everything.options(), given).propose(
+        ["arm"], csr_array(np.array([[0.0, 1.0]]))
+    )
     assert every.tolist() == [0, 1]

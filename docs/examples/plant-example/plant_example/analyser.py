@@ -2,12 +2,37 @@
 
 from plant_cli.api import AnalyserSpec, hookimpl
 
-ENDINGS = ("ibus", "orum", "arum", "ius", "ae", "am", "as", "em", "es", "is", "os", "um", "us", "a", "e", "i", "o")
+ENDINGS = (
+    "ibus",
+    "orum",
+    "arum",
+    "ius",
+    "ae",
+    "am",
+    "as",
+    "em",
+    "es",
+    "is",
+    "os",
+    "um",
+    "us",
+    "a",
+    "e",
+    "i",
+    "o",
+)
 
 
 class LatinStems:
     def reduce(self, word):
-        return next((word.removesuffix(end) for end in ENDINGS if word.endswith(end) and len(word) > len(end) + 2), word)
+        return next(
+            (
+                word.removesuffix(end)
+                for end in ENDINGS
+                if word.endswith(end) and len(word) > len(end) + 2
+            ),
+            word,
+        )
 
 
 @hookimpl

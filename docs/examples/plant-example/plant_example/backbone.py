@@ -20,9 +20,16 @@ class WordBag:
     def tokenize(self, texts):
         matches = [list(re.finditer(r"\w+", text)) for text in texts]
         read = [found[: self.max_length] for found in matches]
-        ids = [np.array([1 + crc32(m.group().lower().encode()) % 4096 for m in found], np.int32) for found in read]
+        ids = [
+            np.array([1 + crc32(m.group().lower().encode()) % 4096 for m in found], np.int32)
+            for found in read
+        ]
         spans = [np.array([m.span() for m in found], np.int32).reshape(-1, 2) for found in read]
-        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(found) - self.max_length) for found in matches])
+        return TokenBatch(
+            ids=ids,
+            spans=spans,
+            dropped=[max(0, len(found) - self.max_length) for found in matches],
+        )
 
     def encode(self, batch):
         from torch import as_tensor, nn

@@ -12,7 +12,10 @@ PHRASES = {
     "rain": "steady showers filled the gutters until evening",
     "snow": "flakes settled on the hills and closed the pass",
 }
-PLACES = {"train": ("In the north", "On the coast", "In the lowlands"), "test": ("Around the lake",)}
+PLACES = {
+    "train": ("In the north", "On the coast", "In the lowlands"),
+    "test": ("Around the lake",),
+}
 
 
 def load(data, options):
@@ -20,12 +23,21 @@ def load(data, options):
 
     def report(first, second, place):
         text = f"{place}, {PHRASES[first]}; later {PHRASES[second]}."
-        return {"doc_id": f"{first}-{second}-{place.split()[-1]}", "text": text, "labels": [first, second]}
+        return {
+            "doc_id": f"{first}-{second}-{place.split()[-1]}",
+            "text": text,
+            "labels": [first, second],
+        }
 
     pairs = list(combinations(PHRASES, 2))
     return Dataset(
-        splits={name: pl.LazyFrame([report(*pair, place) for pair in pairs for place in places]) for name, places in PLACES.items()},
-        labels=pl.LazyFrame({"label": list(PHRASES), "title": [f"{name} reported" for name in PHRASES]}),
+        splits={
+            name: pl.LazyFrame([report(*pair, place) for pair in pairs for place in places])
+            for name, places in PLACES.items()
+        },
+        labels=pl.LazyFrame(
+            {"label": list(PHRASES), "title": [f"{name} reported" for name in PHRASES]}
+        ),
         licence="Apache-2.0",
         access="bundled",
     )
@@ -33,4 +45,8 @@ def load(data, options):
 
 @hookimpl
 def plant_register_datasets():
-    return [DatasetSpec(name="weather", summary="Sixty made-up weather reports with six labels.", load=load)]
+    return [
+        DatasetSpec(
+            name="weather", summary="Sixty made-up weather reports with six labels.", load=load
+        )
+    ]

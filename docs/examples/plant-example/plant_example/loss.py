@@ -20,4 +20,11 @@ class SquaredHinge:
 @hookimpl
 def plant_register_losses():
     summary = "Squared hinge loss over all labels."
-    return [LossSpec(name="squared-hinge", summary=summary, stage="label", build=lambda options: SquaredHinge())]
+    return [
+        LossSpec(
+            name="squared-hinge",
+            summary=summary,
+            stage="label",
+            build=lambda options: SquaredHinge(),
+        )
+    ]

@@ -15,8 +15,14 @@ def compute(given, options):
     values = []
     for k in options.cutoffs:
         hit = right[:, :k].any(axis=1).astype(float)
-        contributions = np.column_stack([hit, np.ones(len(hit))])  # the mean over documents, also of a resample
-        values.append(MetricValue(name=f"hit@{k}", contributions=contributions, combine=divide, per_document=hit))
+        contributions = np.column_stack(
+            [hit, np.ones(len(hit))]
+        )  # the mean over documents, also of a resample
+        values.append(
+            MetricValue(
+                name=f"hit@{k}", contributions=contributions, combine=divide, per_document=hit
+            )
+        )
     return values
 
 
@@ -26,4 +32,11 @@ def divide(sums):
 
 @hookimpl
 def plant_register_metrics():
-    return [MetricSpec(name="hit", summary="Share of documents with a right label among the best.", options=HitOptions, compute=compute)]
+    return [
+        MetricSpec(
+            name="hit",
+            summary="Share of documents with a right label among the best.",
+            options=HitOptions,
+            compute=compute,
+        )
+    ]

@@ -17,7 +17,12 @@ class Company:
         words = [document.vocabulary[number] for number in sorted(set(document.numbers))]
         share = {word: self.weights[[crc32(word.encode()) % 65536]].toarray()[0] for word in words}
         best = [max(words, key=lambda word: share[word][label], default=None) for label in labels]
-        return [Reason(text=f"it often occurs with '{word}'", words=(word,)) if word else Reason(text="") for word in best]
+        return [
+            Reason(text=f"it often occurs with '{word}'", words=(word,))
+            if word
+            else Reason(text="")
+            for word in best
+        ]
 
     def tensors(self):
         return kit.pack_matrix("weights", self.weights)
@@ -38,4 +43,8 @@ def fit(options, given):
 
 @hookimpl
 def plant_register_scorers():
-    return [ScorerSpec(name="company", summary="How often words occur with a label.", fit=fit, load=Company)]
+    return [
+        ScorerSpec(
+            name="company", summary="How often words occur with a label.", fit=fit, load=Company
+        )
+    ]

@@ -17,8 +17,14 @@ class Overlap:
         import numpy as np
 
         scores = (counts > 0).astype(np.float32) @ self.relevance  # documents x labels
-        rows = [(scores.indices[start:end], scores.data[start:end]) for start, end in pairwise(scores.indptr)]
-        return [labels[np.lexsort((labels, -values))][: self.limit].astype(np.int64) for labels, values in rows]
+        rows = [
+            (scores.indices[start:end], scores.data[start:end])
+            for start, end in pairwise(scores.indptr)
+        ]
+        return [
+            labels[np.lexsort((labels, -values))][: self.limit].astype(np.int64)
+            for labels, values in rows
+        ]
 
 
 @hookimpl

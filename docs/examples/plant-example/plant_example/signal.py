@@ -9,4 +9,8 @@ def dice(counts, options):
 
 @hookimpl
 def plant_register_signals():
-    return [SignalSpec(name="dice", summary="Twice the documents of both over those of each.", score=dice)]
+    return [
+        SignalSpec(
+            name="dice", summary="Twice the documents of both over those of each.", score=dice
+        )
+    ]
