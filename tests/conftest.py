@@ -104,7 +104,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(
             "Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them"
         )
-    for module in ("plant_cli.network.attention", "plant_cli.network.list_ranking"):
+    for module in ("plant_decoders.attention", "plant_cli.network.list_ranking"):
         monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 

@@ -9,15 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit import (
-    gather_sharpened,
-    gather_states,
-    label_attention,
-    leave_out_positions,
-    log_attention,
-    pooling_matrix,
-)
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
+from plant_decoders.attention import label_attention, log_attention, pooling_matrix
+from plant_decoders.gathering import gather_sharpened, gather_states, leave_out_positions
 from plant_decoders.label_tables import (
     PairwiseDecoder,
     fill_up,

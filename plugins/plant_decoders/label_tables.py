@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit import (
-    LABEL_MULTIPLE,
+from plant_cli.kit import LABEL_MULTIPLE, round_up
+from plant_decoders.gathering import (
     leave_out_positions,
-    round_up,
     single_head_attention,
     single_head_log_attention,
     single_head_sharpened,

@@ -11,8 +11,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from plant_cli.api import ComponentError, DecoderShape, GroupedReading, LabelIndex, Reading
-from plant_cli.kit import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders import CamlOptions, JointLaatOptions, LaatOptions, PlmCaOptions, PlmIcdOptions
+from plant_decoders.gathering import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders.label_tables import (
     LabelWise,
     PairwiseDecoder,

@@ -341,7 +341,7 @@ def count_products(step: Step) -> int:
         return 2 * math.prod(read) * weight[0]
 
     with patch(
-        "plant_cli.network.attention.uses_triton", return_value=False
+        "plant_decoders.attention.uses_triton", return_value=False
     ):  # a kernel of our own cannot be looked into
         return count_operations(step, {torch.ops.bitsandbytes.gemm_4bit: quantised})
 

@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from plant_decoders import attention_kernels
 from plant_losses import FocalOptions
 from plant_losses.label_losses import Focal
 from torch import Tensor, nn
@@ -28,7 +29,6 @@ from triton.runtime import KernelInterface
 
 from plant_cli.api import Choice, ModelSection
 from plant_cli.data.labels import LabelTable
-from plant_cli.network import attention_kernels
 from plant_cli.network.assembly import Network
 from plant_cli.network.bert import Bert, BertShape
 from plant_cli.network.hardware import Hardware
@@ -92,7 +92,7 @@ def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
     }
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(attention_kernels, **kernels))
-        stack.enter_context(patch("plant_cli.network.attention.uses_triton", return_value=True))
+        stack.enter_context(patch("plant_decoders.attention.uses_triton", return_value=True))
         stack.enter_context(patch.object(Recomputation, "_count", return_value=0))
         yield
 

@@ -49,7 +49,7 @@ def test_forms_and_tiles_are_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As on a card, but by Triton's interpreter and at a tiny size; where one form fails, the others are still measured."""
-    from plant_cli.network import attention_kernels
+    from plant_decoders import attention_kernels
 
     given = argparse.Namespace(**SIZES, dtype="float32", device="cpu")
     monkeypatch.setattr(attention_kernels, "FUSED_TYPES", {torch.float32})

@@ -1,7 +1,7 @@
 """Both forms of label attention on a graphics card, tile by tile, beside the library's attention and the plain formula.
 
 `python -m tests.benchmarks.attention --device cuda --dtype bfloat16` compares them; `--sweep` tries tiles for each fused kernel and block
-sizes for the products, and names the fastest: what `plant_cli.network.attention_kernels` holds in its constants. All that must be
+sizes for the products, and names the fastest: what `plant_decoders.attention_kernels` holds in its constants. All that must be
 compiled is compiled first, in as many processes as there are cores.
 """
 
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
+from plant_decoders.attention import label_attention
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.attention import label_attention
 from plant_cli.training.throughput import MATRIX_SIDE
 from tests.benchmarks.contenders import Contender
 
@@ -138,7 +138,7 @@ def plain(
 @contextmanager
 def form(name: str) -> Iterator[None]:
     """Lets the kernels take a form: `products`, or any other name for what they choose themselves."""
-    from plant_cli.network import attention_kernels as kernels
+    from plant_decoders import attention_kernels as kernels
 
     with patch.object(kernels, "FUSED", {} if name == "products" else kernels.FUSED):
         yield
@@ -277,7 +277,7 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
 
 def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
     """Seconds of one fused pass with a tile in place of the one that is shipped; NaN where a card cannot take it."""
-    from plant_cli.network import attention_kernels as kernels
+    from plant_decoders import attention_kernels as kernels
 
     options, shape, name, sizes = job
     inputs, place = Inputs.draw(options, shape), list(PASSES).index(name)
@@ -303,7 +303,7 @@ def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
 
 def sweep(options: argparse.Namespace) -> dict[str, Any]:
     """Milliseconds of the forward pass by its tile, of the backward pass by either of its tiles and by blocks; printed and given."""
-    from plant_cli.network import attention_kernels as kernels
+    from plant_decoders import attention_kernels as kernels
 
     shapes = [shape for shape, (hidden, heads) in SHAPES.items() if hidden // heads <= WIDEST_SWEPT]
     jobs = [

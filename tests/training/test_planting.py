@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plant_decoders import attention as log
 from plant_losses import LambdaOptions
 from plant_losses.rank_losses import build_lambda
 from scipy.sparse import csr_array
@@ -19,7 +20,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from plant_cli.api import Reading, SilentReporter, Split, TokenBatch
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
-from plant_cli.network import attention as log
 from plant_cli.network.compute import in_one_thread
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, make_tokens

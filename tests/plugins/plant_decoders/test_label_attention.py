@@ -3,12 +3,12 @@
 import pytest
 import torch
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
+from plant_decoders.attention import pooling_matrix
 from plant_decoders.label_attention import DotAttention, LabelAttention
 from references import LiteralHead, literal_logits
 from torch import nn
 
 from plant_cli.api import ComponentError, DecoderShape, FoldableDecoder, QueryDecoder, Reading
-from plant_cli.network.attention import pooling_matrix
 
 LABELS, HIDDEN = 11, 12
 

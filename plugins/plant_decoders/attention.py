@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.compute import LABEL_MULTIPLE, each, round_up, uses_triton
+from plant_cli.kit import LABEL_MULTIPLE, each, round_up, uses_triton
 
 
 def pooling_matrix(hidden: int, bins: int) -> Tensor:
@@ -396,7 +396,7 @@ def label_attention(
     if torch.onnx.is_in_onnx_export():
         return _attend_in_graph(queries, directions, keys, values, mask, heads)
     if uses_triton(queries.device.type):
-        from plant_cli.network.attention_kernels import KernelAttention
+        from plant_decoders.attention_kernels import KernelAttention
 
         result = KernelAttention.apply(queries, directions, keys, values, mask, heads, wanted)  # type: ignore[no-untyped-call]
     else:

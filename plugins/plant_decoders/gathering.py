@@ -1,6 +1,6 @@
 """What each label's attention gathers from a document, and label attention with one head and with normalised vectors.
 
-Shapes are those of `plant_cli.network.attention`. With one head the sizes of keys (A) and values (V) may differ, and scores are plain
+Shapes are those of `plant_decoders.attention`. With one head the sizes of keys (A) and values (V) may differ, and scores are plain
 products, without a scale. A document without real positions gets zeros.
 """
 
@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.attention import (
+from plant_cli.kit import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
+from plant_decoders.attention import (
     LOG_ATTENTION_SCORES,
     add_rows,
     attend,
@@ -25,7 +26,6 @@ from plant_cli.network.attention import (
     split_heads,
     weigh_together,
 )
-from plant_cli.network.compute import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 
 
 def gather_states(

@@ -24,7 +24,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-from plant_cli.network.compute import LABEL_MULTIPLE, round_up
+from plant_cli.kit import LABEL_MULTIPLE, round_up
 
 
 class Tile(NamedTuple):

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from references import LiteralHead, assert_equal, exact, literal_logits, random_tensors, upstream_of
-from torch import Tensor, nn
-
-from plant_cli.network import attention
-from plant_cli.network.attention import (
+from plant_decoders import attention
+from plant_decoders.attention import (
     _LabelAttention,
     attend,
     attend_in_blocks,
@@ -21,7 +18,7 @@ from plant_cli.network.attention import (
     log_attention,
     pooling_matrix,
 )
-from plant_cli.network.gathering import (
+from plant_decoders.gathering import (
     gather_sharpened,
     gather_states,
     normed_attention,
@@ -30,6 +27,8 @@ from plant_cli.network.gathering import (
     single_head_sharpened,
     single_head_states,
 )
+from references import LiteralHead, assert_equal, exact, literal_logits, random_tensors, upstream_of
+from torch import Tensor, nn
 
 LABELS, HIDDEN, HEADS, DOCUMENTS, POSITIONS = 130, 12, 3, 4, 9
 MASK = torch.tensor(
@@ -265,7 +264,7 @@ def test_keys_and_values_of_one_head_may_differ_in_size(
     if kernel:
         request.getfixturevalue("kernels")
         request.getfixturevalue("monkeypatch").setattr(
-            "plant_cli.network.gathering.uses_triton", lambda device: True
+            "plant_decoders.gathering.uses_triton", lambda device: True
         )
     tensors = random_tensors(
         (5, keys), (5, values), (DOCUMENTS, POSITIONS, keys), (DOCUMENTS, POSITIONS, values)
@@ -589,7 +588,7 @@ WAYS = {"products": set[torch.dtype](), "fused": {torch.bfloat16, torch.float32}
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which form the kernels take; labels in several blocks."""
-    from plant_cli.network import attention_kernels
+    from plant_decoders import attention_kernels
 
     monkeypatch.setattr(attention_kernels, "FUSED_TYPES", WAYS[request.param])
     monkeypatch.setattr(attention_kernels, "LABELS_WALKED", 64)
@@ -711,7 +710,7 @@ def test_kernels_visit_only_labels_that_are_wanted_and_that_the_loss_looked_at(w
 def test_cards_with_less_shared_memory_take_smaller_tiles_or_the_products(
     room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plant_cli.network import attention_kernels as kernels
+    from plant_decoders import attention_kernels as kernels
 
     taken = set()
 
