@@ -100,18 +100,20 @@ def test_every_room_has_its_place_in_the_layers() -> None:
     assert placed == sorted(ROOMS - SEE_EVERYTHING)
 
 
-def test_no_room_sees_the_kit_or_the_checks() -> None:
+def test_no_room_sees_the_kit_the_checks_or_a_plugin() -> None:
     contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
-    contract = contracts["No room sees the kit or the conformance checks"]
+    contract = contracts["No room sees the kit, the conformance checks or a plugin"]
     assert sorted(contract["source_modules"]) == sorted(
         f"plant_cli.{room}" for room in ROOMS - SEE_EVERYTHING
     )
-    assert sorted(contract["forbidden_modules"]) == ["plant_cli.kit", "plant_cli.testing"]
+    plugins = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
+    forbidden = {"plant_cli.kit", "plant_cli.testing", *plugins}
+    assert set(contract["forbidden_modules"]) == forbidden
 
 
 def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
     contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
-    forbidden = contracts["Plugins see api, kit and testing only"]["forbidden_modules"]
+    forbidden = contracts["Components see api, kit and testing only"]["forbidden_modules"]
     assert sorted(forbidden) == sorted(
         f"plant_cli.{room}" for room in ROOMS - {"api", "kit", "testing"}
     )

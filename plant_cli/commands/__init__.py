@@ -470,21 +470,6 @@ SPECS = (
             "plant run recipe.yaml --seeds 5",
         ),
     ),
-    of_a_model(
-        name="serve",
-        group="Begin",
-        summary="Trained models behind HTTP: a web page, a JSON API, and the paths of Annif's API.",
-        options=options.ServeOptions,
-        run="plant_cli.commands.serve:run",
-        check="plant_cli.commands.requirements:require_server",
-        help="The runs are only read. Ctrl-C or the signal TERM ends the server after the requests in progress are answered.",
-        takes=("tag",),
-        examples=(
-            "plant serve",
-            "plant serve titles abstracts --feedback feedback.jsonl --watch",
-            "plant serve --host 0.0.0.0 --port 8080",
-        ),
-    ),
     look(
         name="significance",
         summary="Is the difference between systems real? Paired bootstrap, approximate randomisation, Wilcoxon, Holm.",

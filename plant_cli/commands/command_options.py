@@ -637,49 +637,6 @@ class SignificanceOptions(ScoringOptions):
             )
 
 
-class ServeOptions(Options):
-    """Options of `serve`."""
-
-    runs: list[str] = everyday(
-        [],
-        "Run folders whose models are served (default: that of --run).",
-        argument=True,
-        path=True,
-    )
-    host: str = everyday(
-        "127.0.0.1",
-        "The address to listen at; the default is reached from this machine alone.",
-        value="ADDRESS",
-    )
-    port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
-    token: str | None = everyday(
-        None,
-        "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.",
-        min_length=8,
-    )
-    open: bool = option(False, "Let other machines ask without a token.")
-    feedback: str | None = everyday(
-        None,
-        "Append decisions to this file: what people accept and reject.",
-        min_length=1,
-        value="FILE",
-    )
-    watch: bool = everyday(
-        False, "Load a model anew once its run was trained again. The signal HUP does it at once."
-    )
-    max_bytes: str = option("2MB", "The longest request, such as 500KB.", pattern=SIZE_PATTERN)
-    timeout: float = option(30.0, "Seconds that a request may take.", gt=0, le=3600)
-    concurrency: int = option(
-        100, "Requests that may wait at once; more are told to come again (503).", ge=1
-    )
-    batch_wait: float = option(
-        0.0,
-        "Milliseconds that a text waits for others, so that they are scored together.",
-        ge=0,
-        le=1000,
-    )
-
-
 LABELS_SUGGESTED, LABELS_ASSIGNED = 10, 100  # labels of a text that are looked at
 
 

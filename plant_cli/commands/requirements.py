@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from plant_cli.api import ArtefactError, Options, StageContext
-from plant_cli.api.errors import missing_package
-from plant_cli.commands.command_options import EvalOptions, PredictOptions, ServeOptions
+from plant_cli.commands.command_options import EvalOptions, PredictOptions
 from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 
@@ -51,12 +48,3 @@ def require_model(context: StageContext, options: Options) -> None:
     """For `suggest`, `explain` and `review export`."""
     context.corpus()
     context.input("finetune", context.tag)
-
-
-def require_server(context: StageContext, options: ServeOptions) -> None:
-    """For `serve`."""
-    for name in ("fastapi", "uvicorn"):
-        if find_spec(name) is None:
-            raise missing_package(
-                name, "which the server is made with", "serve", where="plant serve"
-            )

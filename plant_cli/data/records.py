@@ -130,9 +130,7 @@ class StageRecord(Record):
     started: str  # when, ISO 8601 with the offset from UTC
     finished: str | None = None  # likewise
     seconds: float | None = None  # wall-clock time of the last attempt
-    peak_memory_gb: float | None = (
-        None  # largest resident memory of the process so far, in 10⁹ bytes
-    )
+    peak_memory_gb: float | None = None  # largest resident memory so far, in 10⁹ bytes
     warnings: list[str] = []  # what the stage warned about
     summary: dict[str, Any] = {}  # main numbers
     error: str | None = None  # why it failed or stopped

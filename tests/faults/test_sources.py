@@ -39,7 +39,7 @@ NETWORK = {
 }
 MODULES = CODE | NETWORK | {"tarfile"}
 HARMLESS = {"urllib.parse"}  # takes addresses apart, and opens none
-SERVER = ROOT / "plant_cli" / "serving"  # the room that is there to be asked over the network
+SERVER = ROOT / "plugins" / "plant_serving"  # the room that is there to be asked over the network
 SERVES = {"imports asyncio", "calls socket.socket"}
 CALLS = {
     "eval",

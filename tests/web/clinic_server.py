@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-import plant_cli.serving
+import plant_serving
 
-PAGE = Path(plant_cli.serving.__path__[0]) / "page"
+PAGE = Path(plant_serving.__path__[0]) / "page"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 KINDS = {
     ".html": "text/html",

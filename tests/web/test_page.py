@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.conftest import scorers_run, started  # noqa: F401
+from tests.plugins.plant_serving.conftest import scorers_run, started  # noqa: F401
 from tests.web.clinic_server import TITLES
 from tests.web.page_looks import decisions, spoken, status
 

@@ -11,10 +11,9 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plant_serving.refusals import Refusal
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
-
-from plant_cli.serving.refusals import Refusal
 
 PROMISED = {200, 204, 400, 404, 405, 413, 422, 503}
 PATHS = [

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from plant_cli.api import PlantError, near_names
-from plant_cli.serving.feedback_file import FeedbackFile
-from plant_cli.serving.http_bodies import Decided, DocumentBody
-from plant_cli.serving.refusals import Refusal
-from plant_cli.serving.served_models import LoadedModel, ServedModel
-from plant_cli.serving.server_metrics import ServerMetrics
+from plant_serving.feedback_file import FeedbackFile
+from plant_serving.http_bodies import Decided, DocumentBody
+from plant_serving.refusals import Refusal
+from plant_serving.served_models import LoadedModel, ServedModel
+from plant_serving.server_metrics import ServerMetrics
 
 
 @dataclass(frozen=True, kw_only=True)

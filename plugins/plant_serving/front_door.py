@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from h11 import LocalProtocolError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plant_cli.serving.refusals import Refusal, answer_refused, unexpected
-from plant_cli.serving.server_metrics import ServerMetrics
+from plant_serving.refusals import Refusal, answer_refused, unexpected
+from plant_serving.server_metrics import ServerMetrics
 
 OPEN_PATHS = re.compile(
     r"/|/page/.*|/api/health", re.DOTALL

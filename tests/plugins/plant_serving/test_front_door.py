@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from plant_serving.front_door import PAGE_POLICY
 from starlette.testclient import TestClient
-
-from plant_cli.serving.front_door import PAGE_POLICY
 
 TOKEN = "correct horse"
 ASKED = {"json": {"text": "a"}}

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 from plant_cli.api import Result, StageContext, UsageError
-from plant_cli.commands.command_options import ServeOptions
 from plant_cli.data.files import read_size
-from plant_cli.serving.application import build_server
-from plant_cli.serving.feedback_file import FeedbackFile
-from plant_cli.serving.front_door import Limits
-from plant_cli.serving.served_models import open_models, renew
-from plant_cli.serving.service import Service
-from plant_cli.serving.web_server import bind, is_loopback, run_server
+from plant_serving import ServeOptions
+from plant_serving.application import build_server
+from plant_serving.feedback_file import FeedbackFile
+from plant_serving.front_door import Limits
+from plant_serving.served_models import open_models, renew
+from plant_serving.service import Service
+from plant_serving.web_server import bind, is_loopback, run_server
 
 TOKEN = "PLANT_TOKEN"
 

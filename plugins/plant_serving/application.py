@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 
 import plant_cli
 from plant_cli.api import PlantError
-from plant_cli.serving.annif_paths import annif_router
-from plant_cli.serving.front_door import FrontDoor, Limits
-from plant_cli.serving.http_bodies import (
+from plant_serving.annif_paths import annif_router
+from plant_serving.front_door import FrontDoor, Limits
+from plant_serving.http_bodies import (
     MOST_LABELS,
     ErrorReply,
     ExplainBody,
@@ -30,8 +30,8 @@ from plant_cli.serving.http_bodies import (
     SuggestBody,
     SuggestReply,
 )
-from plant_cli.serving.refusals import SEE_SCHEMA, STATUSES, Refusal, answer_refused, unexpected
-from plant_cli.serving.service import Service
+from plant_serving.refusals import SEE_SCHEMA, STATUSES, Refusal, answer_refused, unexpected
+from plant_serving.service import Service
 
 PAGE = Path(__file__).with_name("page")
 PAGE_TYPES = {

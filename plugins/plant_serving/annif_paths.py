@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import plant_cli
 from plant_cli.data.languages import find_language
-from plant_cli.serving.http_bodies import (
+from plant_serving.http_bodies import (
     MOST_LABELS,
     MOST_TEXTS,
     Decided,
@@ -22,9 +22,9 @@ from plant_cli.serving.http_bodies import (
     Probability,
     Words,
 )
-from plant_cli.serving.refusals import ANNIF, PROBLEM, STATUSES, Refusal
-from plant_cli.serving.served_models import ServedModel
-from plant_cli.serving.service import Service
+from plant_serving.refusals import ANNIF, PROBLEM, STATUSES, Refusal
+from plant_serving.served_models import ServedModel
+from plant_serving.service import Service
 
 DOCUMENTS_AT_ONCE = 32  # the most that Annif takes
 FIELDS = 100  # of a form

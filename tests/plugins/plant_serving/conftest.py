@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from builders import run_at
 from laboratory import CLINIC
+from plant_serving.application import build_server
+from plant_serving.feedback_file import FeedbackFile
+from plant_serving.front_door import Limits
+from plant_serving.served_models import ServedModel, open_models
+from plant_serving.service import Service
 from starlette.testclient import TestClient
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
-from plant_cli.serving.application import build_server
-from plant_cli.serving.feedback_file import FeedbackFile
-from plant_cli.serving.front_door import Limits
-from plant_cli.serving.served_models import ServedModel, open_models
-from plant_cli.serving.service import Service
 
 LIMITS = {"max_bytes": 100_000, "timeout": 20.0, "concurrency": 8}
 

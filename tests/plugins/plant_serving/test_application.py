@@ -8,11 +8,11 @@ from threading import Event
 from typing import Any
 
 import pytest
+from plant_serving import served_models
+from plant_serving.served_models import NOTES, LoadedModel, ServedModel
 from starlette.testclient import TestClient
 
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.serving import served_models
-from plant_cli.serving.served_models import NOTES, LoadedModel, ServedModel
 
 UNKNOWN = "xqzw vbnm"
 

@@ -23,7 +23,7 @@ from plant_cli.scoring.known_words import LITTLE
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.top_labels import Scoring, TopLabels
-from plant_cli.serving.label_search import LabelSearch
+from plant_serving.label_search import LabelSearch
 
 TEXTS_AT_ONCE = 32  # texts that are scored in one go
 CHARACTERS_AT_ONCE = 300_000  # of them together: a second or less, where the words are counted

@@ -15,12 +15,12 @@ import httpx
 import pytest
 from builders import run_at
 from laboratory import CLINIC
+from plant_serving.feedback_file import FeedbackFile
+from plant_serving.served_models import open_models, renew
+from plant_serving.web_server import bind, is_loopback
 
 from plant_cli.api import PlantError, Request, SilentReporter
 from plant_cli.registry import installed
-from plant_cli.serving.feedback_file import FeedbackFile
-from plant_cli.serving.served_models import open_models, renew
-from plant_cli.serving.web_server import bind, is_loopback
 
 
 @pytest.mark.parametrize(

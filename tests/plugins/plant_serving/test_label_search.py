@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import label_table
-
-from plant_cli.serving.label_search import LabelSearch
+from plant_serving.label_search import LabelSearch
 
 TITLES = ["Cat", "Cathedrals", "Wild cat", "Education", "Cat food", None, "Ärzte"]
 LABELS = label_table(
