@@ -323,3 +323,34 @@ def choose_columns(
     )
     moved.sort_indices()
     return moved
+
+
+def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
+    """How many documents have each term [V], from counts csr [B, V] without stored zeros or repeats."""
+    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
+
+
+DOCUMENTS_COUNTED = 1 << 14  # at a time
+
+
+def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
+    """How often each word is in each document, csr [b, W] float64, for some documents after others: many never have all counts at once."""
+    if len(documents) <= DOCUMENTS_COUNTED:
+        yield documents.counts
+        return
+    for start in range(0, len(documents), DOCUMENTS_COUNTED):
+        yield documents.take(
+            np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))
+        ).counts
+
+
+def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
+    """How many documents have each word of their vocabulary [W]."""
+
+    def make() -> npt.NDArray[np.int64]:
+        return sum(
+            map(document_frequencies, count_in_blocks(documents)),
+            np.zeros(len(documents.vocabulary), dtype=np.int64),
+        )
+
+    return documents.remember("word frequencies", make)

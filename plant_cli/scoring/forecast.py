@@ -14,8 +14,9 @@ from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.files import show_size
 from plant_cli.data.words import DEFAULT_RULE, number_words, spell
-from plant_cli.scoring.lexical import EDGE, LONGEST, SHORTEST
 
+SHORTEST, LONGEST = 3, 5  # characters of the pieces that a scorer cuts words into, with their edges
+EDGE = " "
 DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus

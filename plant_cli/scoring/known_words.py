@@ -26,8 +26,7 @@ from scipy.special import logit
 from plant_cli.api import Documents, Reporter
 from plant_cli.api.errors import first_names
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.words import find_words
-from plant_cli.scoring.lexical import EDGE, word_frequencies
+from plant_cli.data.words import find_words, word_frequencies
 from plant_cli.scoring.sparse_scores import cut_rows
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +41,7 @@ COMMON, COMMON_FROM = (
     20,
 )  # share of the training documents beyond which a word is as good as a stop word, and their least number
 LITTLE = 0.25  # trust below which a user is told
+EDGE = " "  # before and after a word
 PIECE_LENGTH = 4  # characters of an n-gram
 HASH_FACTORS = np.random.default_rng(FIXED_SEED).integers(
     1 << 63, size=PIECE_LENGTH, dtype=np.uint64

@@ -18,6 +18,7 @@ from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
+from plant_cli.data.words import word_frequencies
 from plant_cli.evaluation.threshold_tuning import Objective
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.dask_workers import working_at
@@ -31,7 +32,6 @@ from plant_cli.scoring.forecast import require_resources
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.kept_scorers import KeptScorers
 from plant_cli.scoring.known_words import find_common
-from plant_cli.scoring.lexical import word_frequencies
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels

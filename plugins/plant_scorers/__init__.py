@@ -1,4 +1,13 @@
-"""The built-in scorers: options and registration; numpy is imported when one is fitted or loaded."""
+"""The built-in scorers of labels that need no network: `words`, `titles`, `neighbours` and `linear`.
+
+This page has their options and registers them. `word_relevance`, `titles`, `neighbours` and `linear` are the four
+scorers; `vectors` cuts documents into words and n-grams. Their engines stand below: `lexical` weighs words and
+measures relevance, `ridge` solves each label on its own terms, `nearest` finds the nearest training documents, and
+`sparse_products` keeps the best labels of products of sparse matrices.
+
+They need numpy and scipy, which are imported when a scorer is fitted or loaded. Of the core they use the words of
+documents, blocks of work that threads share, sparse scores, and packed matrices for their files.
+"""
 
 from __future__ import annotations
 

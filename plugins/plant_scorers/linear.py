@@ -12,15 +12,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, csr_matrix, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit import (
-    keep_largest,
-    merge_twins,
-    multiply_signed,
-    pack_matrix,
-    regress_on_own_terms,
-    unpack_matrix,
-)
+from plant_cli.kit import pack_matrix, unpack_matrix
 from plant_scorers import LinearOptions
+from plant_scorers.ridge import keep_largest, merge_twins, regress_on_own_terms
+from plant_scorers.sparse_products import multiply_signed
 from plant_scorers.vectors import Train, Vectoriser, name_largest
 
 

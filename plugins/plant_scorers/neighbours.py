@@ -12,20 +12,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit import (
-    cut_leads,
-    keep_best,
-    leave_out_neighbours,
-    pack_matrix,
-    pack_strings,
-    score_blocks,
-    score_neighbours,
-    share_labels,
-    top_k,
-    unpack_matrix,
-    unpack_strings,
-)
+from plant_cli.kit import keep_best, pack_matrix, pack_strings, top_k, unpack_matrix, unpack_strings
 from plant_scorers import NeighboursOptions
+from plant_scorers.lexical import cut_leads
+from plant_scorers.nearest import share_labels
+from plant_scorers.ridge import leave_out_neighbours, score_neighbours
+from plant_scorers.sparse_products import score_blocks
 from plant_scorers.vectors import Train
 
 NEIGHBOURS_NAMED = 2  # training documents of a reason

@@ -14,24 +14,26 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
-    GramColumns,
-    count_pieces,
-    cut_documents,
-    cut_leads,
     cut_rows,
-    cut_vocabulary,
-    cut_word,
     document_frequencies,
-    inverse_frequency,
-    make_vectors,
-    number_grams,
     pack_matrix,
     pack_strings,
-    score_passages,
     unpack_matrix,
     unpack_strings,
 )
 from plant_scorers import TitlesOptions
+from plant_scorers.lexical import (
+    GramColumns,
+    count_pieces,
+    cut_documents,
+    cut_leads,
+    cut_vocabulary,
+    cut_word,
+    inverse_frequency,
+    make_vectors,
+    number_grams,
+    score_passages,
+)
 from plant_scorers.vectors import credit_terms
 
 Integers = npt.NDArray[np.int64]

@@ -16,31 +16,33 @@ from scipy.sparse import csr_array, eye_array, hstack
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.api.scorers import short_ends
 from plant_cli.kit import (
-    GramColumns,
-    NearestDocuments,
     Share,
-    Similarity,
     choose_columns,
     count_in_blocks,
-    count_pieces,
     cut_blocks,
-    cut_vocabulary,
     document_frequencies,
     find_pairs,
     find_words,
+    map_blocks,
+    pack_strings,
+    unpack_strings,
+)
+from plant_scorers.lexical import (
+    GramColumns,
+    count_pieces,
+    cut_vocabulary,
     inverse_frequency,
     inverse_lengths,
     join_views,
     make_vectors,
-    map_blocks,
     number_grams,
-    pack_strings,
     stack_rows,
     unit_rows,
-    unpack_strings,
     weigh_counts,
     weigh_numbers,
 )
+from plant_scorers.nearest import NearestDocuments
+from plant_scorers.ridge import Similarity
 
 Floats32 = npt.NDArray[np.float32]
 WORDS_GIVEN = 10  # words of a reason, of which the first telling ones are shown

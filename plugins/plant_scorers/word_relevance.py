@@ -15,28 +15,29 @@ from scipy.sparse import csc_array, csr_array
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     LABELS_LISTED,
-    NearestDocuments,
     choose_columns,
     count_in_blocks,
     count_known,
     find_words,
-    inverse_frequency,
-    leave_out_words,
-    make_vectors,
-    measure_relevance,
-    multiply_best,
     mutual_information,
     no_scores,
     pack_matrix,
     pack_strings,
-    score_blocks,
-    stack_rows,
     unpack_matrix,
     unpack_strings,
-    weigh_numbers,
     word_frequencies,
 )
 from plant_scorers import WordsOptions
+from plant_scorers.lexical import (
+    inverse_frequency,
+    leave_out_words,
+    make_vectors,
+    measure_relevance,
+    stack_rows,
+    weigh_numbers,
+)
+from plant_scorers.nearest import NearestDocuments
+from plant_scorers.sparse_products import multiply_best, score_blocks
 from plant_scorers.vectors import name_largest
 
 LABELS_COMPARED = 1_000  # by all words, of those that share rare words with a document

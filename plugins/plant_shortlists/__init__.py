@@ -1,4 +1,8 @@
-"""The built-in shortlists: which labels are worth scoring where there are too many to score them all. Options and registration."""
+"""The built-in shortlists: which labels are worth scoring where there are too many to score them all.
+
+`words` proposes the labels whose relevant words a document has, by an inverted index; `none` leaves nothing out.
+Weights of words are those of the scorers: this plugin depends on `plant_scorers.lexical`. It needs numpy and scipy.
+"""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from plant_scorers.lexical import inverse_frequency, unit_rows, weigh_counts
 from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api import NoOptions, ShortlistInput
-from plant_cli.kit import inverse_frequency, unit_rows, weigh_counts
 from plant_shortlists import WordIndexOptions
 
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plant_scorers.ridge import regress_on_own_terms
 from scoring.conftest import clinic, fit
 
 from plant_cli.api import ResourceError
 from plant_cli.data.blocks import checking, using_workers
 from plant_cli.runs.dask_workers import working_at
-from plant_cli.scoring.ridge import regress_on_own_terms
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of labels and of documents, even here."""
-    monkeypatch.setattr("plant_cli.scoring.lexical.WORD_LABEL_PAIRS", 20)
-    monkeypatch.setattr("plant_cli.scoring.lexical.DOCUMENTS_COUNTED", 7)
+    monkeypatch.setattr("plant_scorers.lexical.WORD_LABEL_PAIRS", 20)
+    monkeypatch.setattr("plant_cli.data.words.DOCUMENTS_COUNTED", 7)
 
 
 def require_same(working: AbstractContextManager[None]) -> None:
@@ -58,7 +58,7 @@ def test_what_is_sent_away_and_comes_back_is_the_same() -> None:
 
 @pytest.mark.parametrize("frequent", [1, 200])
 def test_linear_by_labels_in_three_parts(frequent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plant_cli.scoring.ridge.FREQUENT", frequent)
+    monkeypatch.setattr("plant_scorers.ridge.FREQUENT", frequent)
     split, _ = clinic(30)
     train, labels = split.gold.astype(np.float32), split.gold  # a term for each label
     terms, done = np.array([1, 2, 3, 4]), list[float]()

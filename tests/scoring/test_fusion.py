@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drawn_counts import Drawn
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
-from scoring.conftest import Drawn
 
 from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
 from plant_cli.scoring.fusion import (

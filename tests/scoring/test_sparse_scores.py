@@ -6,25 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_counts import Drawn, draw
 from hypothesis import given
 from hypothesis import strategies as st
+from plant_scorers.sparse_products import (
+    BYTES_OF_A_PAIR,
+    multiply_best,
+    multiply_signed,
+    score_blocks,
+)
 from scipy.sparse import csr_array
-from scoring.conftest import Drawn, draw
 
 from plant_cli.api import Interrupted
 from plant_cli.data.blocks import limit_memory, top_k
 from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.sparse_scores import (
-    BYTES_OF_A_PAIR,
     SparseScores,
     cut_folds,
     cut_rows,
     find_pairs,
     keep_best,
-    multiply_best,
-    multiply_signed,
     order_shares,
-    score_blocks,
 )
 from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
@@ -78,7 +80,7 @@ def test_products_of_very_many_labels_are_those_that_are_written_out(
         (chance.integers(-2, 3, (6, 9)) * (chance.random((6, 9)) < 0.3)).astype(np.float32)
     )  # many products are 0
     whole = multiply_signed(documents, by_term, k)
-    monkeypatch.setattr("plant_cli.scoring.sparse_scores.LABELS_WRITTEN_OUT", 0)
+    monkeypatch.setattr("plant_scorers.sparse_products.LABELS_WRITTEN_OUT", 0)
     found = multiply_signed(documents, by_term, k)
     np.testing.assert_array_equal(found.matrix.indices, whole.matrix.indices)
     np.testing.assert_array_equal(found.matrix.indptr, whole.matrix.indptr)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plant_scorers.lexical import cut_word
 from plant_scorers.vectors import Train, Vectoriser, name_largest
 from scipy.sparse import csr_array
 
-from plant_cli.scoring.lexical import cut_word
 from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample
 
 

@@ -13,18 +13,20 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.blocks import (
+from plant_cli.kit import (
+    choose_columns,
     count_workers,
     cut_blocks,
+    cut_rows,
+    default_threads,
+    keep_best,
     map_blocks,
     stop_if_asked,
     top_k,
     work_ahead,
 )
-from plant_cli.data.words import choose_columns
-from plant_cli.runs.processes import default_threads
-from plant_cli.scoring.lexical import cut_by_words
-from plant_cli.scoring.sparse_scores import cut_rows, keep_best, multiply_out
+from plant_scorers.lexical import cut_by_words
+from plant_scorers.sparse_products import multiply_out
 
 Floats32 = npt.NDArray[np.float32]
 AnyInts = npt.NDArray[np.integer[Any]]

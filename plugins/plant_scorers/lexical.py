@@ -16,18 +16,19 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents, short_ends
-from plant_cli.data.blocks import at_most, map_blocks
-from plant_cli.data.words import LONGEST_REMEMBERED, choose_columns
-from plant_cli.scoring.sparse_scores import (
+from plant_cli.kit import (
     LABELS_LISTED,
-    LABELS_WRITTEN_OUT,
+    LONGEST_REMEMBERED,
     SparseScores,
+    at_most,
+    choose_columns,
     cut_rows,
+    document_frequencies,
     keep_best,
-    multiply_out,
+    map_blocks,
     no_scores,
-    score_blocks,
 )
+from plant_scorers.sparse_products import LABELS_WRITTEN_OUT, multiply_out, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -81,42 +82,11 @@ def make_vectors(counts: csr_array, idf: AnyFloats) -> csr_array:
     return unit_rows(weigh_counts(counts, idf))
 
 
-def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
-    """How many documents have each term [V], from counts csr [B, V] without stored zeros or repeats."""
-    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
-
-
 def join_views(views: Sequence[csr_array]) -> csr_array:
     """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV] whose cosines are the means of theirs."""
     return csr_array(
         hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr")
     )
-
-
-DOCUMENTS_COUNTED = 1 << 14  # at a time
-
-
-def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
-    """How often each word is in each document, csr [b, W] float64, for some documents after others: many never have all counts at once."""
-    if len(documents) <= DOCUMENTS_COUNTED:
-        yield documents.counts
-        return
-    for start in range(0, len(documents), DOCUMENTS_COUNTED):
-        yield documents.take(
-            np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))
-        ).counts
-
-
-def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
-    """How many documents have each word of their vocabulary [W]."""
-
-    def make() -> npt.NDArray[np.int64]:
-        return sum(
-            map(document_frequencies, count_in_blocks(documents)),
-            np.zeros(len(documents.vocabulary), dtype=np.int64),
-        )
-
-    return documents.remember("word frequencies", make)
 
 
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.blocks import top_k
-from plant_cli.scoring.sparse_scores import cut_rows
+from plant_cli.kit import cut_rows, top_k
 
 Floats32 = npt.NDArray[np.float32]
 POSTINGS = 20_000  # training documents looked at for a document

@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.sparse import csr_array
-from scoring.conftest import Drawn, draw
-
-from plant_cli.scoring import ridge
-from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.ridge import (
+from drawn_counts import Drawn, draw
+from plant_scorers import ridge
+from plant_scorers.lexical import unit_rows
+from plant_scorers.ridge import (
     Similarity,
     leave_out_neighbours,
     merge_twins,
     regress_on_own_terms,
     score_neighbours,
 )
+from scipy.sparse import csr_array
 
 
 @pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
@@ -25,8 +24,8 @@ from plant_cli.scoring.ridge import (
 def test_whatever_is_multiplied_densely_the_products_are_the_same(
     drawn: Drawn, frequent: float, most: int, documents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plant_cli.scoring.ridge.DENSE_FROM", frequent)
-    monkeypatch.setattr("plant_cli.scoring.ridge.DENSE", most)
+    monkeypatch.setattr("plant_scorers.ridge.DENSE_FROM", frequent)
+    monkeypatch.setattr("plant_scorers.ridge.DENSE", most)
     train, others = unit_rows(drawn.counts), unit_rows(draw(1, documents=documents).counts)
     np.testing.assert_allclose(
         Similarity(train).multiply(others), others.toarray() @ train.toarray().T, atol=1e-6

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_counts import Drawn
+from plant_scorers.lexical import unit_rows
+from plant_scorers.nearest import NearestDocuments, share_labels
+from plant_scorers.ridge import score_neighbours
 from scipy.sparse import csr_array
-from scoring.conftest import Drawn
-
-from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.nearest import NearestDocuments, share_labels
-from plant_cli.scoring.ridge import score_neighbours
 
 
 def draw_texts(documents: int, words: int = 300) -> csr_array:

@@ -10,17 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drawn_counts import Drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
-from scoring.conftest import Drawn
-
-from plant_cli.api import Documents
-from plant_cli.api.signals import Counts
-from plant_cli.data.words import count_known, number_words
-from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
-from plant_cli.relevance.mutual_information import mutual_information
-from plant_cli.scoring.lexical import (
+from plant_scorers.lexical import (
     WEIGHT_OF_NUMBERS,
     GramColumns,
     count_pieces,
@@ -29,7 +22,6 @@ from plant_cli.scoring.lexical import (
     cut_leads,
     cut_vocabulary,
     cut_word,
-    document_frequencies,
     fold_highest,
     inverse_frequency,
     join_views,
@@ -41,6 +33,13 @@ from plant_cli.scoring.lexical import (
     weigh_counts,
     weigh_numbers,
 )
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents
+from plant_cli.api.signals import Counts
+from plant_cli.data.words import count_known, document_frequencies, number_words
+from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
+from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.sparse_scores import cut_rows
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]
@@ -82,7 +81,7 @@ def test_counting_pieces(kept: int | None, monkeypatch: pytest.MonkeyPatch) -> N
     pieces = sorted({piece for words in WORDS[:2] for word in words for piece in cut_word(word)})
     places = {piece: place for place, piece in enumerate(pieces)}
     if kept is not None:
-        monkeypatch.setattr("plant_cli.scoring.lexical.WORDS_KEPT", kept)
+        monkeypatch.setattr("plant_scorers.lexical.WORDS_KEPT", kept)
         places = GramColumns(pieces)
         assert cut_vocabulary(number_words(WORDS[1:]), places).dtype == np.float64
     found = count_pieces(documents.counts, cut_vocabulary(documents, places)).toarray()
@@ -231,13 +230,13 @@ def test_a_label_has_the_score_of_its_best_name_and_one_without_names_has_none()
 def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(
     pairs: int, written_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plant_cli.scoring.lexical.LABELS_WRITTEN_OUT", written_out)
+    monkeypatch.setattr("plant_scorers.lexical.LABELS_WRITTEN_OUT", written_out)
     monkeypatch.setattr(
         "plant_cli.scoring.sparse_scores.cut_rows",
         lambda rows, width, most: cut_rows(rows, width, pairs),
     )
     monkeypatch.setattr(
-        "plant_cli.scoring.lexical.cut_rows", lambda rows, width: cut_rows(rows, width, pairs)
+        "plant_scorers.lexical.cut_rows", lambda rows, width: cut_rows(rows, width, pairs)
     )  # within a document
     passages, document_of = (
         draw_vectors(7, 2),
@@ -387,7 +386,7 @@ def test_labels_some_at_a_time_are_all_labels_at_once(
     given = drawn.counts, drawn.gold, positive_information
     whole, few = measure_relevance(*given).toarray(), measure_relevance(*given, 3).toarray()
     left_out, best = leave_out_words(*given, k=99).matrix.toarray(), leave_out_words(*given, k=4)
-    monkeypatch.setattr("plant_cli.scoring.lexical.WORD_LABEL_PAIRS", pairs)
+    monkeypatch.setattr("plant_scorers.lexical.WORD_LABEL_PAIRS", pairs)
     assert len(cut_by_words(drawn.counts, drawn.gold)) > 1
     np.testing.assert_array_equal(measure_relevance(*given).toarray(), whole)
     np.testing.assert_array_equal(measure_relevance(*given, 3).toarray(), few)
