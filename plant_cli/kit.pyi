@@ -115,6 +115,7 @@ from plant_cli.runs.processes import default_threads as default_threads
 from plant_cli.scoring.sparse_scores import DOCUMENT_LABEL_PAIRS as DOCUMENT_LABEL_PAIRS
 from plant_cli.scoring.sparse_scores import LABELS_LISTED as LABELS_LISTED
 from plant_cli.scoring.sparse_scores import SparseScores as SparseScores
+from plant_cli.scoring.sparse_scores import cut_folds as cut_folds
 from plant_cli.scoring.sparse_scores import cut_rows as cut_rows
 from plant_cli.scoring.sparse_scores import find_pairs as find_pairs
 from plant_cli.scoring.sparse_scores import keep_best as keep_best

@@ -108,6 +108,10 @@ class ScorerInput:
     """Training documents that need held-out scores, ascending, int64 [b]."""
     reporter: Reporter
     """Receives notes."""
+    relate: Callable[[Documents, csr_array], tuple[Sequence[str], csr_array]]
+    """Words [V] and their relevance for labels, csr [L, V] in [0, 1], as the run's `plant mig` finds them in any documents and their labels,
+    csr [N, L]; by mutual information if the run has none. For scorers with `ScorerSpec.needs_relevance`.
+    """
 
     def __post_init__(self) -> None:
         protect(self)

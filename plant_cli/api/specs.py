@@ -232,6 +232,8 @@ class ScorerSpec(Spec):
     """`load(options, tensors) -> Scorer`, from the arrays of `Scorer.tensors()`."""
     needs_names: bool = False
     """True if it needs names of labels; without them it is left out with a note."""
+    needs_relevance: bool = False
+    """True if it asks for the relevance of words (`ScorerInput.relate`); it is then fitted anew when the run's `plant mig` has changed."""
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
     memory: Function[Callable[[Any, int], int] | None] = Function(

@@ -223,7 +223,7 @@ SPECS = (
             "suggest",
         ),
         parallel=True,
-        reads={"pretrain-attn": "planted"},
+        reads={"mig": "relevance", "pretrain-attn": "planted"},
         seeded=True,
         system="trains",
         order=3,

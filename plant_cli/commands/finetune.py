@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plant_cli.api import Column, Result, StageContext, Table
+from plant_cli.api import Column, Result, ScorerSpec, StageContext, Table
 from plant_cli.api.context import Cell, with_tag
 from plant_cli.api.functions import Named
+from plant_cli.commands.command_options import MigOptions
+from plant_cli.commands.mig import make_rule
+from plant_cli.relevance.relevance_table import read_edits
+from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
@@ -38,10 +42,24 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
             machine=context.machine,
             session=open_session(context),
             component=context.component,
+            rule=find_rule(context, options),
         )
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
     result: Result = NETWORKED(context, options)
     return result
+
+
+def find_rule(context: StageContext, options: FinetuneOptions) -> RelevanceRule:
+    """How the run finds the relevance of words, where a scorer asks for it; by mutual information where it has not yet."""
+    asked = any(
+        context.component(ScorerSpec, one)[0].needs_relevance for one in options.chosen_scorers
+    )
+    folder = context.find_input("mig", options.relevance) if asked else None
+    if folder is None:
+        return BY_INFORMATION
+    record = StageFolder(folder).record()
+    given = MigOptions() if record is None else MigOptions(**record.options)
+    return make_rule(context.corpus(), given, context.component, read_edits(folder))
 
 
 def _report_scorers(

@@ -12,6 +12,7 @@ from plant_cli.api.context import with_tag
 from plant_cli.commands.finetune import (
     describe_gain,
     describe_threshold,
+    find_rule,
     list_scorers,
     tabulate_parts,
     tell_calibration,
@@ -32,7 +33,8 @@ from plant_cli.training.training_options import FinetuneOptions
 def run_network(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
-    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
+    find = context.input if options.needs_relevance else context.find_input
+    relevance = find("mig", options.relevance)
     earlier = _find_earlier(context, stays=options.only_new)
     if options.only_new and earlier is None:
         raise UsageError(
@@ -43,7 +45,13 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
         )
     planted = context.input("pretrain-attn", options.planted) if options.starts_planted else None
     statistics = None if relevance is None else load_statistics(relevance, corpus)
-    inputs = Inputs.of(context, statistics=statistics, planted=planted, earlier=earlier)
+    inputs = Inputs.of(
+        context,
+        statistics=statistics,
+        planted=planted,
+        earlier=earlier,
+        rule=find_rule(context, options),
+    )
     return _report(finetune(inputs, options), options, seed, tag)
 
 

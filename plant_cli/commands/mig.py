@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +24,17 @@ from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
 from plant_cli.data.shares import Shard
+from plant_cli.network.design import ComponentLookup
 from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
 from plant_cli.relevance.counter import CorpusCounter
-from plant_cli.relevance.engine import KeptWords, Selection, Signal, bind_signal, keep_words
-from plant_cli.relevance.normalisation import add_title_words, normalise_relevance
+from plant_cli.relevance.engine import KeptWords, Selection, bind_signal, keep_words
 from plant_cli.relevance.relevance_table import (
-    Weighed,
+    LabelEdits,
     read_label_words,
     write_forms,
     write_relevance,
 )
+from plant_cli.relevance.weighing import RelevanceRule
 from plant_cli.runs.processes import default_threads
 from plant_cli.runs.session import open_session
 
@@ -42,17 +44,20 @@ SHOWN_WORDS = 8
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
     corpus = context.corpus()
-    signal, signal_options = context.component(SignalSpec, options.signal)
-    weight = _weigh_titles(context, corpus, options)
+    rule = make_rule(corpus, options, context.component)
+    if options.label_text_weight and not rule.titles:
+        context.reporter.warn(
+            "no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)"
+        )
     counter = CorpusCounter(
         corpus=corpus,
         session=open_session(context),
         min_df=options.min_df,
-        occurrences=signal.needs_occurrences,
+        occurrences=rule.occurrences,
         memory=read_size(options.memory),
         check=partial(_stop_if_asked, context),
         splits=tuple(corpus) if options.allow_leakage else ("train",),
-        keep=_title_words(corpus) if weight else frozenset(),
+        keep=rule.title_words,
         jobs=choose_jobs(context.machine, options.jobs),
     )
     if options.allow_leakage:
@@ -72,14 +77,9 @@ def run(context: StageContext, options: MigOptions) -> Result:
             summary=figures,
         )
     counting = counter.merge(options.merge) if options.merge else counter.count()
-    keep = partial(
-        _keep, context, counting, bind_signal(signal, signal_options), signal.name, options
-    )
+    keep = partial(_keep, context, counting, rule, options)
     kept = write_relevance(
-        context.folder,
-        _weigh(corpus, counting.margins, keep, options, weight),
-        counting.margins,
-        corpus.labels,
+        context.folder, rule.weigh(counting.margins, keep), counting.margins, corpus.labels
     )
     write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
@@ -100,11 +100,36 @@ def _stop_if_asked(context: StageContext) -> None:
         )
 
 
+def make_rule(
+    corpus: Corpus,
+    options: MigOptions,
+    component: ComponentLookup,
+    edits: Mapping[str, LabelEdits] = MappingProxyType({}),
+) -> RelevanceRule:
+    """The rule that the options give for the labels of a corpus, with edits by hand."""
+    signal, signal_options = component(SignalSpec, options.signal)
+    weighs = options.label_text_weight > 0 and any(corpus.labels.titles)
+    return RelevanceRule(
+        signal=bind_signal(signal, signal_options),
+        name=f"{signal.name} {signal_options.model_dump_json()}",
+        occurrences=signal.needs_occurrences,
+        k=options.k,
+        min_df=options.min_df,
+        sign=options.sign,
+        norm=options.norm,
+        titles=[corpus.analyser.spell(title or "") for title in corpus.labels.titles]
+        if weighs
+        else (),
+        title_weight=options.label_text_weight,
+        labels=corpus.labels.ids,
+        edits=edits,
+    )
+
+
 def _keep(
     context: StageContext,
     counting: Cooccurrence,
-    signal: Signal,
-    name: str,
+    rule: RelevanceRule,
     options: MigOptions,
     k: int,
 ) -> Iterator[KeptWords]:
@@ -116,78 +141,12 @@ def _keep(
         jobs=choose_jobs(context.machine, options.jobs),
     )
     with context.reporter.progress(
-        f"scoring words ({name})", len(counting.margins.docs_with_label), "labels"
+        f"scoring words ({options.signal.name})", len(counting.margins.docs_with_label), "labels"
     ) as task:
-        for kept in keep_words(counting, signal, selection):
+        for kept in keep_words(counting, rule.signal, selection):
             yield kept
             task.advance(len(kept.offsets) - 1)
             _stop_if_asked(context)
-
-
-def _weigh(
-    corpus: Corpus,
-    margins: Margins,
-    keep: Callable[[int], Iterator[KeptWords]],
-    options: MigOptions,
-    title_weight: float,
-) -> Iterator[Weighed]:
-    """Each block of kept words with its relevance in [0, 1], from the raw values and from the label titles."""
-    # The largest value of all labels must be known before the first block is weighed; it takes a pass, since no block is kept.
-    largest = (
-        max((block.values.max(initial=0.0) for block in keep(1)), default=0.0)
-        if options.norm == "global-max"
-        else None
-    )
-    titles = _number_titles(corpus, margins) if title_weight else None
-    start = 0
-    for kept in keep(options.k):
-        block = slice(start, start + len(kept.offsets) - 1)
-        relevance = normalise_relevance(
-            kept,
-            options.norm,
-            n_docs=margins.n_docs,
-            docs_with_word=margins.docs_with_word,
-            docs_with_label=margins.docs_with_label[block],
-            largest=largest,
-        )
-        if titles is not None:
-            kept, relevance = add_title_words(
-                kept,
-                relevance,
-                titles[block],
-                weight=title_weight,
-                n_docs=margins.n_docs,
-                docs_with_word=margins.docs_with_word,
-            )
-        yield kept, relevance
-        start = block.stop
-
-
-def _weigh_titles(context: StageContext, corpus: Corpus, options: MigOptions) -> float:
-    """The weight of title words; a warning if no label has a title."""
-    if any(corpus.labels.titles):
-        return options.label_text_weight
-    if options.label_text_weight:
-        context.reporter.warn(
-            "no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)"
-        )
-    return 0.0
-
-
-def _title_words(corpus: Corpus) -> frozenset[str]:
-    """The words of all titles; those of a rare label may be in only one document."""
-    return frozenset(
-        word for title in corpus.labels.titles for word in corpus.analyser.spell(title or "")
-    )
-
-
-def _number_titles(corpus: Corpus, margins: Margins) -> list[list[int]]:
-    """The distinct words of each label's title that are in the vocabulary, as indices."""
-    index = {word: i for i, word in enumerate(margins.words)}
-    return [
-        sorted({index[word] for word in corpus.analyser.spell(title or "") if word in index})
-        for title in corpus.labels.titles
-    ]
 
 
 def _describe(

@@ -23,7 +23,7 @@ def require_planted(context: StageContext, options: FinetuneOptions) -> None:
         if options.needs_relevance or (
             planting and context.find_input("pretrain-attn", options.planted) is None
         ):
-            context.input("mig")
+            context.input("mig", options.relevance)
         if planting:
             context.input("pretrain-attn", options.planted)
     except ArtefactError as error:

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints
-from plant_cli.scoring.fusion import ScoredPairs
+from plant_cli.scoring.fusion import ScoredPairs, find_fewest
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs
 from plant_cli.scoring.top_labels import Logits
 
@@ -297,7 +297,7 @@ def calibrate(
     """
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts > 0 if left_out else np.ones(len(counts), dtype=np.bool_)
+    used = counts >= find_fewest(train_counts) if left_out else np.ones(len(counts), dtype=np.bool_)
     knots, ranges = (CALIBRATION_KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
     fold = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS
 

@@ -166,7 +166,7 @@ def fit_fusion(
     by_name = train_counts <= 0
     train_counts = np.abs(train_counts)
     counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts > 0
+    used = counts >= find_fewest(train_counts)
     strength = penalty * pairs.shape[0]
     if right[used].any():
         known = FrequencyLinear.fit(
@@ -201,6 +201,15 @@ def fit_fusion(
         weights=np.concatenate([weights[:, None], known.weights], axis=1),
         bias=np.concatenate([[bias], known.bias]),
     )
+
+
+def find_fewest(train_counts: Ints) -> int:
+    """The fewest training documents, 1 or more, that any label has.
+
+    A left-out document counts one less for its own labels. Where labels of few documents were left out of the corpus, that may be fewer than
+    any label has: such pairs are all right, and say nothing.
+    """
+    return int(train_counts[train_counts > 0].min(initial=np.iinfo(np.int64).max))
 
 
 def learned_nothing(fusion: FrequencyLinear) -> bool:

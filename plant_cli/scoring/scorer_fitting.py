@@ -30,6 +30,7 @@ from plant_cli.api import (
 from plant_cli.api.scorers import short_ends
 from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
+from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
 from plant_cli.scoring.fused_scorers import (
     FusedScorers,
@@ -76,12 +77,13 @@ def fit_scorers(
     kept: KeptScorers | None = None,
     vocabulary: bool = True,
     added: Sequence[str] = (),
+    rule: RelevanceRule = BY_INFORMATION,
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
-    `vocabulary` is that of `fit_fusion`, and `added` are labels that people added to the corpus.
+    `vocabulary` is that of `fit_fusion`, and `added` are labels that people added to the corpus. `rule` finds the relevance of words.
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
@@ -90,7 +92,7 @@ def fit_scorers(
         if any(spec.needs_names for spec, _ in chosen)
         else labels.titles
     )
-    given = _gather_input(train, words, titles, labels.alternatives, analyser, reporter, seed)
+    given = _gather_input(train, words, titles, labels.alternatives, analyser, reporter, seed, rule)
     others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
@@ -142,6 +144,7 @@ def _gather_input(
     analyser: Analyser,
     reporter: Reporter,
     seed: int,
+    rule: RelevanceRule,
 ) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
     names: list[
@@ -172,6 +175,7 @@ def _gather_input(
         label_of=np.array(label_of, dtype=np.int64),
         rows=np.sort(sample).astype(np.int64),
         reporter=reporter,
+        relate=rule.relate,
     )
 
 

@@ -18,6 +18,7 @@ from plant_cli.api import (
     SilentReporter,
     promises,
 )
+from plant_cli.relevance.weighing import BY_INFORMATION
 from plant_cli.testing.checklist import check, default_options
 
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
@@ -55,6 +56,7 @@ def sample_scorer_input(copies: int = 1) -> ScorerInput:
         label_of=np.array(named, dtype=np.int64),
         rows=np.array([0, 3, 4, 11], dtype=np.int64),
         reporter=SilentReporter(),
+        relate=BY_INFORMATION.relate,
     )
 
 

@@ -21,6 +21,7 @@ from plant_cli.data.training_part import TrainingPart
 from plant_cli.data.words import word_frequencies
 from plant_cli.evaluation.threshold_tuning import Objective
 from plant_cli.network.design import ComponentLookup
+from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
 from plant_cli.runs.machine import available_memory
@@ -49,6 +50,7 @@ class StageInputs:
     machine: MachineSection  # the seed; for a network, device and precision, too
     session: Session
     component: ComponentLookup  # finds scorers, losses, metrics and shortlists
+    rule: RelevanceRule = BY_INFORMATION  # finds the relevance of words, for scorers that ask
 
     def words(self, name: SplitName) -> Documents:
         """The words of a split."""
@@ -153,6 +155,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
             kept=_keep(given),
             vocabulary=edits is None or bool(source.get("zero_shot")),
             added=() if edits is None else [*read_label_edits(edits).added],
+            rule=given.rule,
         )
 
 
@@ -164,6 +167,7 @@ def _keep(given: StageInputs) -> KeptScorers:
         "labels": corpus.labels.hash,
         "analyser": corpus.analyser.hash,
         "seed": machine.seed,
+        "relevance": given.rule.hash,
     }
     return KeptScorers(
         folder=given.session.folder / CHECKPOINTS_FOLDER,

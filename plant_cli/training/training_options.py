@@ -226,6 +226,10 @@ class FinetuneOptions(TrainingOptions):
     init: Literal["planted", "random"] = option(
         "planted", "What training starts from: all that is planted, or nothing.", level="everyday"
     )
+    relevance: str | None = option(
+        None,
+        "Tag of the `plant mig` whose relevance scorers and shortlists use (default: without a tag).",
+    )
     planted: str | None = option(
         None,
         "Tag of the `plant pretrain-attn` to start from, such as control (default: without a tag).",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from plant_cli.api import Options, ScorerSpec, hookimpl, option
+from plant_cli.api import NoOptions, Options, ScorerSpec, hookimpl, option
 
 LEAD = "Words at the beginning of a document that are looked at once more by themselves (texts often begin with a title); 0: none."
 
@@ -104,9 +104,26 @@ class LinearOptions(SimilarityOptions):
     )
 
 
+class TableOptions(Options):
+    """Options of the scorer `table`."""
+
+    words: int | None = option(
+        None,
+        "Words of a document that count for a label, those of highest relevance. Default: 1, 2, 3 or 5, chosen by training documents "
+        "that are left out.",
+        ge=1,
+        le=5,
+    )
+    prior: float | None = option(
+        None,
+        "Weight of the logarithm of a label's frequency, where the most relevant word weighs 1. Default: chosen likewise.",
+        ge=0,
+    )
+
+
 @hookimpl
 def plant_register_scorers() -> Sequence[ScorerSpec]:
-    """The four built-in scorers."""
+    """The four scorers that are used by default, and two that others are measured by."""
     return [
         ScorerSpec(
             name="words",
@@ -139,5 +156,21 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
             source="Hoerl and Kennard 1970",
             fit="plant_scorers.linear:fit",
             load="plant_scorers.linear:LinearScorer.load",
+        ),
+        ScorerSpec(
+            name="frequencies",
+            summary="How frequent a label is in train, the same for every document: what a classifier that has learned nothing gives.",
+            options=NoOptions,
+            fit="plant_scorers.label_frequencies:fit",
+            load="plant_scorers.label_frequencies:FrequencyScorer.load",
+        ),
+        ScorerSpec(
+            name="table",
+            summary="The relevance table alone: the best words of a document for each label, and how frequent the label is.",
+            options=TableOptions,
+            source="PLANT, equation 1",
+            fit="plant_scorers.best_words:fit",
+            load="plant_scorers.best_words:BestWordScorer.load",
+            needs_relevance=True,
         ),
     ]

@@ -16,6 +16,7 @@ from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
 from plant_cli.scoring.fusion import (
     FUSION_KNOTS,
     ScoredPairs,
+    find_fewest,
     find_scale,
     fit_fusion,
     fuse,
@@ -429,3 +430,17 @@ def test_an_added_label_is_as_likely_as_by_its_examples_or_by_its_name_alone() -
     np.testing.assert_array_equal(
         learned.weights[:, 1:], fit_fusion(pairs, gold, counts, left_out=True).weights
     )
+
+
+def test_labels_rarer_than_any_teach_nothing() -> None:
+    """A left-out document of a label of five documents is as one of four: if no label has four, all such pairs are right."""
+    counts = np.array([9, 5, 0, -3])
+    assert find_fewest(counts) == 5
+    chance = np.random.default_rng(0)
+    gold = chance.random((200, 6)) < np.array([0.03, 0.05, 0.1, 0.2, 0.3, 0.4])
+    train_counts = gold.sum(axis=0)
+    pairs = gather_pairs([keep_best(chance.normal(size=gold.shape).astype(np.float32) + 3)])
+    fusion = fit_fusion(pairs, csr_array(gold.astype(np.float64)), train_counts, left_out=True)
+    fewest = find_fewest(train_counts)
+    _, bias = fusion.at(np.array([fewest, 50]))
+    assert bias[0] < bias[1]  # rarer labels are less likely
