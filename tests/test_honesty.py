@@ -42,7 +42,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "mig.label_text_weight=0.25",
             "model.label_queries=titles",
             "pretrain-attn.title_documents=true",
-            "finetune.prototypes=false",
+            "finetune.head=random",
             "finetune.anchor=0.5",
         ),
     ),

@@ -88,7 +88,7 @@ def test_two_levels_are_the_parents_of_the_table_from_planting_to_predictions(
 RATES = ("rate_attention", "rate_boost", "rate_head", "rate_backbone")
 PLANTLESS = {
     "init": "random",
-    "prototypes": False,
+    "head": "random",
     "scorers": [],
     "loss.name": "bce",
     "unfreeze": "all",
@@ -189,7 +189,7 @@ PUBLISHED: dict[str, dict[str, dict[str, Any]]] = {
         },
         "finetune": {
             "init": "planted",
-            "prototypes": False,
+            "head": "random",
             "scorers": [],
             "loss.name": "bce",
             "unfreeze": "gradual",
@@ -307,7 +307,7 @@ def test_the_first_version_trains_two_steps_of_both_stages(tmp_path: Path) -> No
         result = run.run(stage)
     record = read_stage(run.path, "finetune")
     assert record["sections"]["model"]["decoder"]["name"] == "planted-l2r"
-    assert (record["options"]["scorers"], record["options"]["prototypes"]) == ([], False)
+    assert (record["options"]["scorers"], record["options"]["head"]) == ([], "random")
     assert 0 <= result.summary["P@5"] <= 1
 
 

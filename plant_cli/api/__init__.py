@@ -60,6 +60,7 @@ from plant_cli.api.metrics import (
 )
 from plant_cli.api.model import (
     Backbone,
+    ClosedFormDecoder,
     Decoder,
     DecoderShape,
     ExportableBackbone,

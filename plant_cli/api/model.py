@@ -243,6 +243,26 @@ class GradedDecoder(Protocol):
 
 
 @runtime_checkable
+class ClosedFormDecoder(Protocol):
+    """A decoder with a linear classifier for each label, on what its attention gathers, which can be set. Optional."""
+
+    gathered_size: int
+    """Size V of what attention gathers."""
+
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """What each label's attention gathers [B, l, V], and how strongly its best tokens speak for it [B, l]; zeros if unknown."""
+
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        """Set the classifiers: the logit becomes weights · gathered + constant + strength · that of the label's attention.
+
+        Args:
+            weights: of each label [L, V].
+            constant: of each label [L].
+            strength: a number for all labels.
+        """
+
+
+@runtime_checkable
 class QueryDecoder(Protocol):
     """A decoder whose label queries can be set, so that stage 1 can start from a regression of relevance on its keys. Optional."""
 

@@ -316,7 +316,7 @@ def _require_tables(source: Run) -> None:
     raise UsageError(
         "the label tables of the network did not start from prototypes, so that a new label has no row without training",
         where=str(source.path / "finetune"),
-        expected="a network trained with --prototypes, which --init planted has by default",
+        expected="a network trained with --head prototypes, which --init planted has by default",
         todo="train it on for the new labels: plant labels apply --train",
     )
 

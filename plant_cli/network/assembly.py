@@ -292,6 +292,8 @@ class EarlierNetwork:
     def carry_over(self, network: Network) -> None:
         """Give a network its weights; new labels keep the rows that they have in the label tables, whose first axis is that of labels.
 
+        What a decoder holds of the relevance table stays that of the corpus as it is now.
+
         Raises:
             ArtefactError: a file is damaged, or the weights belong to another tokenizer or decoder.
         """
@@ -314,7 +316,10 @@ class EarlierNetwork:
             return  # which axis is that of labels cannot be told
         known = torch.from_numpy(self.rows >= 0)
         state = {name: tensor.clone() for name, tensor in network.decoder.state_dict().items()}
+        fixed = {name for name, _ in network.decoder.named_buffers()} if network.needs_words else ()
         for name, tensor in state.items():
+            if name in fixed:
+                continue
             before = tensors.get(name)
             sizes = [] if before is None else [found.shape[:1] for found in (before, tensor)]
             of_labels = sizes == [(self.labels,), (len(self.rows),)]

@@ -399,9 +399,19 @@ class Setup:
 
 
 def set_up(
-    given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False
+    given: Inputs,
+    options: TrainingOptions,
+    *,
+    freeze_backbone: bool,
+    titles: bool = False,
+    plants: bool = True,
 ) -> Setup:
-    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached."""
+    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
+
+    Args:
+        titles: read the title of each label as a further training document.
+        plants: give the decoder the relevance table; without it, attention starts from nothing.
+    """
     corpus = given.corpus
     hardware = choose_hardware(given.machine)
     if (
@@ -412,13 +422,13 @@ def set_up(
         given.session.reporter.warn(
             "this graphics card has no bf16: all is computed in fp32, which takes longer and more memory"
         )
-    relevance = given.statistics.table.matrix if given.statistics else None
+    relevance = given.statistics.table.matrix if given.statistics and plants else None
     network = assemble(
         given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance
     ).to(hardware.device)
     if network.needs_words and given.statistics is not None:
         network.word_hash = hash_strings(given.statistics.table.words)
-    elif network.needs_words:
+    elif network.needs_words and plants:
         given.session.reporter.warn(
             f"the decoder {network.section.decoder.name} looks at the words of relevance, but the run has none: run plant mig first"
         )

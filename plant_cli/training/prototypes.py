@@ -51,7 +51,7 @@ class Prototypes:
                 f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",
                 where="finetune, option prototypes",
                 expected="a decoder with gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
-                todo="--no-prototypes, or another --decoder",
+                todo="--head random, or another --decoder",
             )
         self.network, self.train, self.hardware, self.batch, self.session = (
             network,

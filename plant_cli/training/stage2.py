@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from plant_cli.api import (
     Choice,
+    Decoder,
     GroupedDecoder,
     LabelLoss,
     LossSpec,
@@ -41,6 +43,8 @@ from plant_cli.scoring.calibration import Calibrated
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.scorer_fitting import FusionFit
+from plant_cli.training.checkpointing import load_state, trained_state
+from plant_cli.training.closed_form import fit_classifiers
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, require_same_network, set_up
@@ -312,7 +316,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         given.session.reporter.warn(
             "--only-if-better changes nothing: there are no scorers that the network could be better than"
         )
-    setup = set_up(given, options, freeze_backbone=False)
+    setup = set_up(given, options, freeze_backbone=False, plants=options.init == "planted")
     shortlisted = shortlist_labels(given, options, setup, loss, scored, chosen)
     step = _make_step(given, options, setup, loss, shortlisted)
     room = setup.find_room(step, options)
@@ -487,6 +491,30 @@ def _make_monitor(
     return Monitor(validation=validation, quality=quality, shortlisted=shortlisted)
 
 
+def choose_head(options: FinetuneOptions, decoder: Decoder) -> str:
+    """What the labels' classifiers start from: what the user asks for, else what the decoder can."""
+    if options.head is not None:
+        return options.head
+    able = options.plants_tables and isinstance(decoder, PlantableDecoder)
+    return "prototypes" if able else "random"
+
+
+def fit_sharpest(setup: Setup, factors: Sequence[float], **given: Any) -> float:
+    """Fit classifiers in closed form with each factor on the learned scores, and leave those behind that validation finds likeliest."""
+    network = setup.network
+    names = frozenset(name for name, _ in network.named_parameters() if name.startswith("decoder."))
+    start = best = trained_state(network, names)
+    chosen, least = factors[0], math.inf
+    for factor in sorted(factors):
+        load_state(network, start)
+        network.decoder.sharpen(factor)
+        found = fit_classifiers(network, setup.train, setup.validation, setup.hardware, **given)
+        if found.loss < least:
+            chosen, least, best = factor, found.loss, trained_state(network, names)
+    load_state(network, best)
+    return chosen
+
+
 def _train(
     given: Inputs,
     options: FinetuneOptions,
@@ -496,14 +524,14 @@ def _train(
     room: Room,
 ) -> TrainingResult:
     """Train; the optimiser and the best epoch's copy are gone afterwards."""
-    able = isinstance(setup.network.decoder, PlantableDecoder)
-    planted = options.plants_tables and (able or options.prototypes is not None)
-    if options.sharpness is not None and not planted:
+    head = choose_head(options, setup.network.decoder)
+    planted = head != "random"
+    if not planted and (options.sharpness is not None or not options.epochs):
         raise UsageError(
-            "a sharpness is given, but no label tables start from prototypes",
-            where="finetune, option sharpness",
-            expected="--prototypes, or --init planted, with a decoder that can start its tables from prototypes",
-            todo="leave --sharpness out, or add --prototypes",
+            f"the decoder '{setup.network.section.decoder.name}' has no classifiers that train could start",
+            where=f"finetune, option {'epochs = 0' if not options.epochs else 'sharpness'}",
+            expected="a decoder whose tables can be set (plant_cli.api.ClosedFormDecoder, PlantableDecoder)",
+            todo="leave the option out, or choose another --decoder",
         )
     plan = Plan(
         options=options,
@@ -525,23 +553,20 @@ def _train(
     # only planted attention has an order of words that is worth another sharpness
     by_default = SHARPNESSES if options.init == "planted" else (1.0,)
     factors = by_default if options.sharpness is None else (options.sharpness,)
+    reads = {"seed": given.machine.seed, "batch": room, "session": given.session}
     prototypes = None
-    if planted:
-        prototypes = Prototypes(
-            setup.network,
-            setup.train,
-            setup.hardware,
-            seed=given.machine.seed,
-            batch=room,
-            session=given.session,
-        )
+    if head == "prototypes":
+        prototypes = Prototypes(setup.network, setup.train, setup.hardware, **reads)
 
     def start() -> dict[str, float]:
-        assert prototypes is not None
         validation, judge = monitor.validation, monitor.validation.judge
         order = monitor.quality if options.init == "planted" else None
         before = order() if order else {}
-        figures = prototypes.choose_sharpness(validation, options.monitor, factors)
+        if prototypes is None:
+            sharpness = fit_sharpest(setup, factors, **reads)
+            figures = {**validation(), "sharpness": sharpness}
+        else:
+            figures = prototypes.choose_sharpness(validation, options.monitor, factors)
         if validation.scored is not None:
             gain = judge.gain(validation.run().whole, rank_scored(judge, validation.scored)[1])
             given.session.reporter.note(
@@ -552,7 +577,7 @@ def _train(
             warn_of_lost_order(order.name, before, now, given.session.reporter)
         return now
 
-    plant = None if prototypes is None else start
+    plant = start if planted else None
     if given.earlier is not None:
         plant = partial(_go_on, given.earlier, given, setup, prototypes, monitor, options.monitor)
     training = TrainingLoop(

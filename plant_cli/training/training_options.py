@@ -234,14 +234,16 @@ class FinetuneOptions(TrainingOptions):
         None,
         "Tag of the `plant pretrain-attn` to start from, such as control (default: without a tag).",
     )
-    prototypes: bool | None = option(
+    head: Literal["ridge", "prototypes", "random"] | None = option(
         None,
-        "Start label tables from what attention gathers in train (default: if planted; paper: no).",
+        "What the labels' classifiers start from. ridge: regression in closed form on what attention gathers in train; prototypes: "
+        "the mean of a label's documents against any others; random: nothing (paper). Default: prototypes, with --init random nothing.",
+        level="everyday",
     )
     sharpness: float | None = option(
         None,
-        "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
-        "0: uniform attention. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better.",
+        "Factor on the scores that attention has learned, when classifiers are started; not with --head random. "
+        "0: none of them. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better.",
         ge=0,
     )
     scorers: list[Choice] | None = choice(
@@ -251,7 +253,12 @@ class FinetuneOptions(TrainingOptions):
         f"Default: {', '.join(DEFAULT_SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
-    epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
+    epochs: int = option(
+        10,
+        "Passes over train at most. 0: none, for a network that --head starts.",
+        level="everyday",
+        ge=0,
+    )
     rate_attention: float = option(
         1e-3, "Peak learning rate of label queries and attention maps.", gt=0
     )
@@ -331,8 +338,8 @@ class FinetuneOptions(TrainingOptions):
 
     @property
     def plants_tables(self) -> bool:
-        """Whether label tables start from prototypes, if the decoder can."""
-        return self.init == "planted" if self.prototypes is None else self.prototypes
+        """Whether label tables start from train, if the decoder can."""
+        return self.init == "planted" if self.head is None else self.head != "random"
 
     @property
     def starts_planted(self) -> bool:
@@ -399,10 +406,17 @@ class FinetuneOptions(TrainingOptions):
         """Refuse options that do not go together."""
         if self.sharpness is not None and not self.plants_tables:
             raise UsageError(
-                "a sharpness is given, but label tables do not start from prototypes",
+                "a sharpness is given, but the labels' classifiers start from nothing",
                 where="finetune, option sharpness",
-                expected="--prototypes, which --init planted has by default",
-                todo="leave --sharpness out, or add --prototypes",
+                expected="--head ridge or prototypes, which --init planted has by default",
+                todo="leave --sharpness out, or add --head ridge",
+            )
+        if not self.epochs and not self.plants_tables and self.network:
+            raise UsageError(
+                "a network that starts from nothing is to be trained for no epoch",
+                where="finetune, option epochs = 0",
+                expected="one epoch or more, or --head ridge",
+                todo="add --head ridge, or leave --epochs out",
             )
         if self.planted is not None and self.init != "planted":
             raise UsageError(

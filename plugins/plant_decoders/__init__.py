@@ -8,7 +8,26 @@ from typing import Literal
 from plant_cli.api import DecoderSpec, Options, hookimpl, option
 
 
-class LabelAttentionOptions(Options):
+class RelevanceOptions(Options):
+    """Whether the relevance table stays in a decoder's attention."""
+
+    relevance_weight: float = option(
+        0.0,
+        "Keep the relevance table in attention: the weight that log(1 + (relevance / floor)²) of a token's word starts with "
+        "in every score. 0: attention is learned alone (published).",
+        ge=0,
+    )
+    relevance_floor: float = option(
+        0.014, "Relevance at which a word has twice the weight of one without.", gt=0, le=1
+    )
+    relevance_words: int | None = option(
+        None,
+        "Only so many words of each label, the most relevant ones. Default: all of the table.",
+        ge=1,
+    )
+
+
+class LabelAttentionOptions(RelevanceOptions):
     """Options of the decoder `label-attention`."""
 
     heads: int = option(8, "Attention heads; must divide the backbone's hidden size.", ge=1)
@@ -41,7 +60,7 @@ class LabelAttentionOptions(Options):
     )
 
 
-class DotAttentionOptions(Options):
+class DotAttentionOptions(RelevanceOptions):
     """Options of the decoder `dot-attention`."""
 
     pool: int = option(
@@ -115,7 +134,7 @@ class PlantedL2ROptions(Options):
     )
 
 
-class ClassifierOptions(Options):
+class ClassifierOptions(RelevanceOptions):
     """Options of the decoders that others published."""
 
     prior_bias: bool = option(

@@ -214,13 +214,21 @@ def split_heads(table: Tensor, heads: int) -> Tensor:
     return table.reshape(*table.shape[:-1], heads, table.shape[-1] // heads)
 
 
-def weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
-    """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real."""
+def weigh_together(
+    queries: Tensor, keys: Tensor, mask: Tensor, heads: int, added: Tensor | None = None
+) -> Tensor:
+    """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real.
+
+    Args:
+        added: what is added to the scores [B, h, l, T], if anything.
+    """
     by_head = split_heads(queries, heads).transpose(0, 1)
     scores = torch.matmul(by_head, split_heads(keys, heads).permute(0, 2, 3, 1))
     scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(
         by_head.shape[2] ** -0.5
     )
+    if added is not None:
+        scores = scores + added
     real = mask | ~mask.any(1, keepdim=True)
     return torch.log_softmax(scores.masked_fill_(~real[:, None, None], -math.inf), dim=-1)
 

@@ -350,12 +350,19 @@ class _NormedMeans:
 def leave_out_positions(
     queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
 ) -> Tensor:
-    """What each logit of `label_attention` loses without each position [B, l, T], 0 where masked; fp64.
-
-    Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s) becomes (o − a_t (g·v_t)) / (1 − a_t); in
-    each head. Without the position of highest attention, where 1 − a_t may be next to nothing, it is computed again.
-    """
+    """What each logit of `label_attention` loses without each position [B, l, T], 0 where masked; fp64."""
     logs = weigh_together(queries.double(), keys.double(), mask, heads)
+    return leave_out_attended(logs, directions, values, mask)
+
+
+def leave_out_attended(logs: Tensor, directions: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """The same for log attention [B, h, l, T].
+
+    Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s) becomes
+    (o − a_t (g·v_t)) / (1 − a_t); in each head. Without the position of highest attention, where 1 − a_t may be next to
+    nothing, it is computed again.
+    """
+    heads = logs.shape[1]
     by_head = split_heads(directions.double(), heads).transpose(0, 1)
     worth = torch.matmul(by_head, split_heads(values.double(), heads).permute(0, 2, 3, 1))
     weights, top, others = _leave_out_highest(logs)

@@ -20,6 +20,7 @@ from plant_decoders.label_tables import (
     label_bias,
     look_up_labels,
 )
+from plant_decoders.planted_prior import make_prior, plants
 
 
 class LabelAttention(PairwiseDecoder):
@@ -54,18 +55,28 @@ class LabelAttention(PairwiseDecoder):
         self.register_buffer(
             "pooling", pooling_matrix(hidden, options.pool).float(), persistent=False
         )
+        self.prior = make_prior(options, shape, options.heads)
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether attention looks at the relevance of tokens' words."""
+        return self.prior is not None
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
-        queries, directions, constant = self.terms(None if labels is None else fill_up(labels))
+        filled = None if labels is None else fill_up(labels)
+        queries, directions, constant = self.terms(filled)
         states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        given = queries, directions, keys, values, reading.mask
-        logits = (
-            label_attention(
-                *given, heads=self.heads, elements=self.elements, wanted=fill_up_pairs(wanted)
+        given, pairs = (queries, directions, keys, values), fill_up_pairs(wanted)
+        if plants(self.prior):
+            logits = self.prior.score(*given, reading, filled, pairs) + constant
+        else:
+            logits = (
+                label_attention(
+                    *given, reading.mask, heads=self.heads, elements=self.elements, wanted=pairs
+                )
+                + constant
             )
-            + constant
-        )
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -102,16 +113,30 @@ class LabelAttention(PairwiseDecoder):
             queries, keys, reading.mask, heads=self.heads, wanted=fill_up_pairs(wanted)
         )[:, : len(labels)]
 
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T], averaged over heads; rows sum to 1 over real tokens."""
+        if not plants(self.prior):
+            return super().attention(reading, labels)
+        queries, keys = self.to_query(self._queries(labels)), self.keys(reading)
+        return self.prior.log_attention(queries, keys, reading, labels).exp().mean(1)
+
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the (normed) hidden states that each label's attention gathers [B, l, H], each head over its own dimensions."""
         states = self._states(reading.hidden)
-        return gather_states(
-            self.to_query(self._queries(labels)),
-            self.to_key(states),
-            states,
-            reading.mask,
-            heads=self.heads,
-        )
+        queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
+        if plants(self.prior):
+            return self.prior.gather(queries, keys, states, reading, labels)[0][0]
+        return gather_states(queries, keys, states, reading.mask, heads=self.heads)
+
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and the strength of each label's attention [B, l]; see `plant_cli.api.ClosedFormDecoder`."""
+        if not plants(self.prior):
+            gathered = self.gather(reading, labels)
+            return gathered, gathered.new_zeros(gathered.shape[:2])
+        states = self._states(reading.hidden)
+        queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
+        gathered, strength = self.prior.gather(queries, keys, states, reading, labels)
+        return gathered[0], strength[0]
 
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
@@ -119,6 +144,8 @@ class LabelAttention(PairwiseDecoder):
         """The same [F, B, l, H] for attention of several sharpnesses."""
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
+        if plants(self.prior):
+            return self.prior.gather(queries, keys, states, reading, labels, factors)[0]
         return gather_sharpened(
             queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors
         )
@@ -126,14 +153,10 @@ class LabelAttention(PairwiseDecoder):
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         (queries, directions, _), states = self.terms(labels), self._states(reading.hidden)
-        return leave_out_positions(
-            queries,
-            directions,
-            self.to_key(states),
-            self.to_value(states),
-            reading.mask,
-            heads=self.heads,
-        )
+        given = queries, directions, self.to_key(states), self.to_value(states)
+        if plants(self.prior):
+            return self.prior.leave_out(*given, reading, labels)
+        return leave_out_positions(*given, reading.mask, heads=self.heads)
 
     def keys(self, reading: Reading) -> Tensor:
         """The keys [B, T, H], heads side by side."""
@@ -164,31 +187,47 @@ class LabelAttention(PairwiseDecoder):
 
         The value path becomes the identity and every dimension counts alike; training is free to change both.
         """
-        for linear in (self.to_value, self.to_output):
-            nn.init.eye_(linear.weight)
-            nn.init.zeros_(linear.bias)
-        self.projection.fill_(len(self.projection) ** -0.5)
+        self._plant_path()
         per_dimension = self.projection @ self.get_buffer("pooling")
         self.boost_scale.copy_(scale * find_directions(prototypes, background) / per_dimension)
         at_background = self.boost_scale * background + scale / (2 * per_dimension.sum())
         self.boost_shift.copy_(-at_background)
+
+    def _plant_path(self) -> None:
+        """The value path becomes the identity, and every dimension counts alike; no bias beside the shift of the boost."""
+        for linear in (self.to_value, self.to_output):
+            nn.init.eye_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        self.projection.fill_(len(self.projection) ** -0.5)
         if self.bias is not None:
             self.bias.zero_()
+
+    @torch.no_grad()
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        """Set the tables so that the logit is weights·gathered + constant + strength · that of attention, for [L, H] and [L]."""
+        self._plant_path()
+        per_dimension = self.projection @ self.get_buffer("pooling")
+        self.boost_scale.copy_(weights / per_dimension)
+        self.boost_shift.copy_((constant / per_dimension.sum()).unsqueeze(1).expand_as(weights))
+        if self.prior is not None:
+            self.prior.strength.fill_(strength)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: trained by stage 1; `value`: the value path; `boost`: the tables of each label; `head`: shared by all labels."""
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
         head = [self.projection]
+        weights, strength = ([], []) if self.prior is None else self.prior.by_role
         return {
             "attention": [
                 *queries,
                 *self.norm.parameters(),
                 *self.to_query.parameters(),
                 *self.to_key.parameters(),
+                *weights,
             ],
             "value": [*self.to_value.parameters(), *self.to_output.parameters()],
             "boost": [self.boost_scale, self.boost_shift],
-            "head": head if self.bias is None else [*head, self.bias],
+            "head": [*(head if self.bias is None else [*head, self.bias]), *strength],
         }
 
     def label_tables(self) -> Sequence[nn.Parameter]:
@@ -224,6 +263,7 @@ class FoldedLabelAttention(nn.Module):
         super().__init__()
         self.heads, self.elements = decoder.heads, decoder.elements
         self.norm, self.to_key, self.to_value = decoder.norm, decoder.to_key, decoder.to_value
+        self.prior = decoder.prior
         for name, tensor in zip(
             ("queries", "directions", "constant"), decoder.terms(), strict=True
         ):
@@ -236,25 +276,19 @@ class FoldedLabelAttention(nn.Module):
         queries, directions, constant = (
             tables if labels is None else [table.index_select(0, labels) for table in tables]
         )
-        keys, values = self.to_key(states), self.to_value(states)
-        return (
-            label_attention(
-                queries,
-                directions,
-                keys,
-                values,
-                reading.mask,
-                heads=self.heads,
-                elements=self.elements,
-            )
-            + constant
-        )
+        given = queries, directions, self.to_key(states), self.to_value(states)
+        if plants(self.prior):
+            return self.prior.score(*given, reading, labels, None) + constant
+        found = label_attention(*given, reading.mask, heads=self.heads, elements=self.elements)
+        return found + constant
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T], averaged over heads."""
         states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
-        queries = self.get_buffer("queries").index_select(0, labels)
-        return log_attention(queries, self.to_key(states), reading.mask, heads=self.heads).exp()
+        queries, keys = self.get_buffer("queries").index_select(0, labels), self.to_key(states)
+        if plants(self.prior):
+            return self.prior.log_attention(queries, keys, reading, labels).exp().mean(1)
+        return log_attention(queries, keys, reading.mask, heads=self.heads).exp()
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
@@ -262,14 +296,10 @@ class FoldedLabelAttention(nn.Module):
         queries, directions = (
             self.get_buffer(name).index_select(0, labels) for name in ("queries", "directions")
         )
-        return leave_out_positions(
-            queries,
-            directions,
-            self.to_key(states),
-            self.to_value(states),
-            reading.mask,
-            heads=self.heads,
-        )
+        given = queries, directions, self.to_key(states), self.to_value(states)
+        if plants(self.prior):
+            return self.prior.leave_out(*given, reading, labels)
+        return leave_out_positions(*given, reading.mask, heads=self.heads)
 
 
 def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:
@@ -348,6 +378,11 @@ class DotAttention(LabelAttention):
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
         """Start the tables; the common bias is zero."""
         super().plant_tables(prototypes, background, scale)
+        nn.init.zeros_(self.common_bias)
+
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        """Set the tables; the common bias is zero."""
+        super().plant_head(weights, constant, strength)
         nn.init.zeros_(self.common_bias)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:

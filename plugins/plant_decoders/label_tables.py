@@ -19,6 +19,7 @@ from plant_decoders.gathering import (
     single_head_states,
     unscale,
 )
+from plant_decoders.planted_prior import PlantedPrior, plants
 
 PRIOR_MARGIN = (
     1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
@@ -128,6 +129,7 @@ class LabelWise(PairwiseDecoder):
     """One head, one linear classifier a label: logit = w_l · Σ_t softmax_t(u_l · k_t) v_t + b_l.
 
     `maps` gives keys k [B, T, A] and values v [B, T, V] of hidden states and mask; queries are u [L, A], vectors w [L, V], bias b [L].
+    With a `prior` relevance is a part of the scores (`plant_decoders.planted_prior`).
     """
 
     def __init__(
@@ -137,18 +139,29 @@ class LabelWise(PairwiseDecoder):
         vectors: nn.Parameter,
         bias: nn.Parameter,
         elements: int | None,
+        prior: PlantedPrior | None = None,
     ) -> None:
         super().__init__()
         self.maps = maps
+        self.prior = prior
         self.queries, self.vectors, self.bias = queries, vectors, bias
         self.elements = elements
         self.gathered_size = vectors.shape[1]
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether attention looks at the relevance of tokens' words."""
+        return self.prior is not None
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         queries, vectors, bias = (
             look_up_labels(table, labels, sparse=self.sparse)
             for table in (self.queries, self.vectors, self.bias)
         )
+        if plants(self.prior):
+            keys, values = self._read(reading)
+            given = unscale(queries, keys), vectors, keys, values
+            return self.prior.score(*given, reading, labels, wanted) + bias
         return (
             single_head_attention(
                 queries,
@@ -173,22 +186,51 @@ class LabelWise(PairwiseDecoder):
             look_up_labels(table, labels, sparse=False) for table in (self.queries, self.vectors)
         )
         keys, values = self._read(reading)
-        return leave_out_positions(
-            unscale(queries, keys), vectors, keys, values, reading.mask, heads=1
-        )
+        given = unscale(queries, keys), vectors, keys, values
+        if plants(self.prior):
+            return self.prior.leave_out(*given, reading, labels)
+        return leave_out_positions(*given, reading.mask, heads=1)
+
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T]; rows sum to 1 over real tokens."""
+        if not plants(self.prior):
+            return super().attention(reading, labels)
+        keys, _ = self._read(reading)
+        queries = unscale(look_up_labels(self.queries, labels, sparse=False), keys)
+        return self.prior.log_attention(queries, keys, reading, labels)[:, 0].exp()
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the values that each label's attention gathers [B, l, V]."""
+        if plants(self.prior):
+            return self.gather_with_strength(reading, labels)[0]
         return single_head_states(
             look_up_labels(self.queries, labels, sparse=self.sparse),
             *self._read(reading),
             reading.mask,
         )
 
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and the strength of each label's attention [B, l]; see `plant_cli.api.ClosedFormDecoder`."""
+        if not plants(self.prior):
+            gathered = self.gather(reading, labels)
+            return gathered, gathered.new_zeros(gathered.shape[:2])
+        means, strengths = self._gather_planted(reading, labels, (1.0,))
+        return means[0], strengths[0]
+
+    def _gather_planted(
+        self, reading: Reading, labels: Tensor, factors: Sequence[float]
+    ) -> tuple[Tensor, Tensor]:
+        assert self.prior is not None
+        keys, values = self._read(reading)
+        queries = unscale(look_up_labels(self.queries, labels, sparse=False), keys)
+        return self.prior.gather(queries, keys, values, reading, labels, factors)
+
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
     ) -> Tensor:
         """The same after `sharpen` by each factor [F, B, l, V]."""
+        if plants(self.prior):
+            return self._gather_planted(reading, labels, factors)[0]
         return single_head_sharpened(
             look_up_labels(self.queries, labels, sparse=False),
             *self._read(reading),
@@ -207,12 +249,21 @@ class LabelWise(PairwiseDecoder):
         self.vectors.copy_(scale * find_directions(prototypes, background))
         self.bias.copy_(-(self.vectors * background).sum(1) - scale / 2)
 
+    @torch.no_grad()
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        """Set the classifiers; see `plant_cli.api.ClosedFormDecoder`."""
+        self.vectors.copy_(weights)
+        self.bias.copy_(constant)
+        if self.prior is not None:
+            self.prior.strength.fill_(strength)
+
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: queries, and the maps to keys and values; `boost`: the vectors; `head`: the bias."""
+        weights, strength = ([], []) if self.prior is None else self.prior.by_role
         return {
-            "attention": [self.queries, *self.maps.parameters()],
+            "attention": [self.queries, *self.maps.parameters(), *weights],
             "boost": [self.vectors],
-            "head": [self.bias],
+            "head": [self.bias, *strength],
         }
 
     def label_tables(self) -> Sequence[nn.Parameter]:

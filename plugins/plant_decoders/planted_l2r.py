@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -16,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_decoders import PlantedL2ROptions
 from plant_decoders.label_tables import label_bias
+from plant_decoders.word_tables import RelevanceByWord, WordTables
 
 EMBEDDING_SCALE = 0.1
 DECODER_NUMBERS = {"cpu": 1 << 24, "cuda": 1 << 28}  # numbers held at a time for a block of labels
@@ -63,30 +62,6 @@ def inattention(
     return masked_softmax(scores.masked_fill(~kept, 0.0), mask.expand(scores.shape))
 
 
-class WordTables(nn.Module):
-    """A module whose tensors `sized` have a row for each word of the relevance table.
-
-    Built without a relevance table, it takes their sizes over from the weights that it reads.
-    """
-
-    sized: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> int:
-        """Words V of the relevance table; the last row stands for all words outside it."""
-        return len(getattr(self, self.sized[0])) - 1
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        for name in () if self.words else self.sized:
-            saved, present = state_dict.get(prefix + name), getattr(self, name)
-            if saved is not None:
-                fresh = present.detach().new_empty(saved.shape)
-                setattr(
-                    self, name, nn.Parameter(fresh) if isinstance(present, nn.Parameter) else fresh
-                )
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
 class DotProduct(WordTables):
     """f(l, w) = ⟨e_w, e_l⟩ + b_w + b_l; the last row of words stands for all words outside the table."""
 
@@ -130,58 +105,6 @@ class TwoLayers(WordTables):
         from_labels = functional.embedding(labels, self.label) @ of_label.T + self.first.bias
         scores: Tensor = self.second(torch.relu(from_labels[:, None] + from_words)).squeeze(-1)
         return scores
-
-
-class StaticRelevance(WordTables):
-    """Relevance of words for labels, by word: label numbers and values of each word one after the other.
-
-    Without relevance [L, V], nothing is relevant, or it is read from saved weights.
-    """
-
-    sized = ("starts", "labels", "values")
-    starts: Tensor
-    labels: Tensor
-    values: Tensor
-
-    def __init__(self, relevance: csr_array | None) -> None:
-        super().__init__()
-        by_word = None if relevance is None else relevance.tocsc()
-        pointers = np.zeros(1) if by_word is None else by_word.indptr
-        self.register_buffer(
-            "starts", torch.from_numpy(np.append(pointers, pointers[-1]).astype(np.int64))
-        )
-        self.register_buffer(
-            "labels",
-            torch.from_numpy(
-                (np.zeros(0) if by_word is None else by_word.indices).astype(np.int64)
-            ),
-        )
-        self.register_buffer(
-            "values",
-            torch.from_numpy((np.zeros(0) if by_word is None else by_word.data).astype(np.float32)),
-        )
-
-    @property
-    def words(self) -> int:
-        """Words V of the relevance table."""
-        return len(self.starts) - 2
-
-    def forward(self, words: Tensor, labels: Tensor, total: int) -> Tensor:
-        """Relevance [l, U] of words [U] for labels [l], of `total` labels."""
-        begins = self.starts[words]
-        counts = self.starts[words + 1] - begins
-        column = torch.repeat_interleave(torch.arange(len(words), device=words.device), counts)
-        flat = torch.arange(len(column), device=words.device) + torch.repeat_interleave(
-            begins - counts.cumsum(0) + counts, counts
-        )
-        rows = torch.full((total,), -1, device=words.device).scatter_(
-            0, labels, torch.arange(len(labels), device=words.device)
-        )
-        row = rows[self.labels[flat]]
-        wanted = row >= 0
-        relevance = self.values.new_zeros(len(labels), len(words))
-        relevance[row[wanted], column[wanted]] = self.values[flat[wanted]]
-        return relevance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +160,7 @@ class PlantedL2R(nn.Module):
             if options.ranker == "dot-product"
             else TwoLayers(words, labels, size, options.ranker_hidden)
         )
-        self.relevance = StaticRelevance(shape.relevance)
+        self.relevance = RelevanceByWord(shape.relevance)
         random = torch.randn(labels, hidden) * options.init_scale
         self.queries = nn.Parameter(
             random if shape.queries is None else shape.queries.detach().float().clone()

@@ -11,7 +11,14 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from plant_cli.api import ComponentError, DecoderShape, GroupedReading, LabelIndex, Reading
-from plant_decoders import CamlOptions, JointLaatOptions, LaatOptions, PlmCaOptions, PlmIcdOptions
+from plant_decoders import (
+    CamlOptions,
+    ClassifierOptions,
+    JointLaatOptions,
+    LaatOptions,
+    PlmCaOptions,
+    PlmIcdOptions,
+)
 from plant_decoders.gathering import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders.label_tables import (
     LabelWise,
@@ -24,6 +31,7 @@ from plant_decoders.label_tables import (
     refuse_titles,
     xavier_table,
 )
+from plant_decoders.planted_prior import make_prior
 
 
 class Convolution(nn.Module):
@@ -52,9 +60,9 @@ def build_caml(options: CamlOptions, shape: DecoderShape) -> LabelWise:
     refuse_titles("caml", shape)
     maps = Convolution(shape.hidden, options.filters, options.width, options.dropout)
     queries, vectors = (xavier_table(shape.labels, options.filters) for _ in range(2))
-    return LabelWise(
-        maps, queries, vectors, label_bias(shape, prior=options.prior_bias), options.elements
-    )
+    bias = label_bias(shape, prior=options.prior_bias)
+    prior = make_prior(options, shape, heads=1)
+    return LabelWise(maps, queries, vectors, bias, options.elements, prior)
 
 
 DEVIATION = 0.03  # standard deviation of all weights at the start
@@ -107,18 +115,14 @@ def build_laat(options: LaatOptions, shape: DecoderShape) -> LabelWise:
     refuse_titles("laat", shape)
     states, size = make_states(options.lstm, shape.hidden)
     maps = TanhKeys(size, options.inner, states, options.dropout)
-    return make_tables(
-        maps, options.inner, size, shape, prior=options.prior_bias, elements=options.elements
-    )
+    return make_tables(maps, options.inner, size, shape, options)
 
 
 def build_plm_icd(options: PlmIcdOptions, shape: DecoderShape) -> LabelWise:
     """The decoder `plm-icd`."""
     refuse_titles("plm-icd", shape)
     maps = TanhKeys(shape.hidden, shape.hidden, dropout=options.dropout)
-    return make_tables(
-        maps, shape.hidden, shape.hidden, shape, prior=options.prior_bias, elements=options.elements
-    )
+    return make_tables(maps, shape.hidden, shape.hidden, shape, options)
 
 
 def make_states(units: int, hidden: int) -> tuple[BidirectionalLstm | None, int]:
@@ -127,20 +131,13 @@ def make_states(units: int, hidden: int) -> tuple[BidirectionalLstm | None, int]
 
 
 def make_tables(
-    maps: nn.Module,
-    inner: int,
-    size: int,
-    shape: DecoderShape,
-    *,
-    prior: bool,
-    elements: int | None,
+    maps: nn.Module, inner: int, size: int, shape: DecoderShape, options: ClassifierOptions
 ) -> LabelWise:
     """Attention over keys of size `inner` and values of size `size`, all tables normal with `DEVIATION`."""
-    queries, vectors = (
-        normal_table(shape.labels, inner, DEVIATION),
-        normal_table(shape.labels, size, DEVIATION),
-    )
-    return LabelWise(maps, queries, vectors, label_bias(shape, prior=prior), elements)
+    queries, vectors = (normal_table(shape.labels, n, DEVIATION) for n in (inner, size))
+    bias = label_bias(shape, prior=options.prior_bias)
+    prior = make_prior(options, shape, heads=1)
+    return LabelWise(maps, queries, vectors, bias, options.elements, prior)
 
 
 class JointLaat(PairwiseDecoder):
@@ -159,18 +156,12 @@ class JointLaat(PairwiseDecoder):
         )
         self.dropout = nn.Dropout(options.dropout)
         self.states, size = make_states(options.lstm, shape.hidden)
+        of_groups = options.model_copy(update={"prior_bias": False, "relevance_weight": 0.0})
         self.upper, self.lower = (
-            make_tables(
-                TanhKeys(size, options.inner),
-                options.inner,
-                size,
-                level,
-                prior=prior,
-                elements=options.elements,
-            )
-            for level, prior in (
-                (replace(shape, labels=len(names)), False),
-                (shape, options.prior_bias),
+            make_tables(TanhKeys(size, options.inner), options.inner, size, level, given)
+            for level, given in (
+                (replace(shape, labels=len(names)), of_groups),
+                (shape, options),
             )
         )
         self.to_context = nn.Linear(len(names), options.context, bias=False)
@@ -219,6 +210,14 @@ class JointLaat(PairwiseDecoder):
         """The means of the states that each label's attention gathers [B, l, V]."""
         return self.lower.gather(self._read(reading), labels)
 
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T] of the labels."""
+        return self.lower.attention(self._read(reading), labels)
+
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and the strength of attention [B, l]."""
+        return self.lower.gather_with_strength(self._read(reading), labels)
+
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
     ) -> Tensor:
@@ -234,6 +233,17 @@ class JointLaat(PairwiseDecoder):
         """As in LAAT; the groups start without weight. See `LabelWise.plant_tables`."""
         self.lower.plant_tables(prototypes, background, scale)
         self.context.zero_()
+
+    @torch.no_grad()
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        """As in LAAT; the groups start without weight."""
+        self.lower.plant_head(weights, constant, strength)
+        self.context.zero_()
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether attention looks at the relevance of tokens' words."""
+        return self.lower.needs_words
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: that of the labels, and the LSTM; `boost`: what each label weighs; `head`: biases, and all of the groups."""

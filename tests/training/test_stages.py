@@ -61,7 +61,7 @@ def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(
     plain = trained.run(
         "finetune",
         "finetune.epochs=1",
-        "finetune.prototypes=false",
+        "finetune.head=random",
         "finetune.scorers=none",
         tag="plain",
     ).summary
@@ -87,7 +87,7 @@ def test_small_gains_do_not_keep_training_going(trained: Clinic) -> None:
     assert (
         trained.run("finetune", "finetune.epochs=6", "finetune.least_gain=1").summary["epochs"] == 2
     )
-    plain = ["finetune.prototypes=false", "finetune.scorers=none"]
+    plain = ["finetune.head=random", "finetune.scorers=none"]
     assert trained.run("finetune", "finetune.epochs=4", *plain, tag="plain").summary["epochs"] == 4
 
 

@@ -28,7 +28,7 @@ data: {dataset: {name: synthetic-clinic, documents: 40, labels: 6}}
 model: {backbone: {name: tiny, hidden: 8, heads: 2, layers: 1, buckets: 64}, decoder: {name: label-attention, heads: 2, pool: 4}}
 machine: {precision: fp32, device: cpu, threads: 1}
 mig: {k: 5}
-finetune: {init: random, epochs: 1, scorers: [words, titles], prototypes: false}
+finetune: {init: random, epochs: 1, scorers: [words, titles], head: random}
 predict: {auc: true}
 eval: {bootstrap: 20}
 """

@@ -48,7 +48,7 @@ def test_the_stages_after_it_start_from_it(clinic: Any) -> None:
         *LM,
         "finetune.unfreeze=all",
         "finetune.rate_backbone=0.01",
-        "finetune.prototypes=false",
+        "finetune.head=random",
     )
     lm, planted, tuned = (
         load_file(clinic.path / stage / WEIGHTS)
@@ -262,7 +262,7 @@ def test_a_forward_and_a_backward_run_are_averaged_and_judged(clinic: Any, tmp_p
         "pretrain-lm.epochs=0",
         "finetune.init=random",
         "finetune.scorers=none",
-        "finetune.prototypes=false",
+        "finetune.head=random",
         "eval.bootstrap=20",
     )
     clinic("pretrain-lm", *small)

@@ -14,7 +14,7 @@ from plant_decoders import PLANTED_L2R, PlantedL2ROptions
 from plant_decoders.planted_l2r import (
     DotProduct,
     PlantedL2R,
-    StaticRelevance,
+    RelevanceByWord,
     TwoLayers,
     inattention,
     k_largest,
@@ -400,7 +400,7 @@ def test_rankers_are_those_of_the_loop(ranker: torch.nn.Module) -> None:
 
 
 def test_relevance_is_looked_up_by_word() -> None:
-    table = StaticRelevance(RELEVANCE)
+    table = RelevanceByWord(RELEVANCE)
     words, labels = [WORDS, 2, 8, 0], [3, 0, 4]
     dense = torch.from_numpy(RELEVANCE.toarray())
     expected = torch.stack(
@@ -413,7 +413,7 @@ def test_relevance_is_looked_up_by_word() -> None:
     )
     assert torch.equal(table(torch.tensor(words), torch.tensor(labels), LABELS), expected)
     assert int((expected > 0).sum()) > 2
-    assert not bool(StaticRelevance(None)(torch.tensor([0, 0]), torch.tensor([1]), LABELS).any())
+    assert not bool(RelevanceByWord(None)(torch.tensor([0, 0]), torch.tensor([1]), LABELS).any())
 
 
 @pytest.mark.parametrize("kind", ["dot", "network", "relevance"])
@@ -421,7 +421,7 @@ def test_built_without_a_table_it_takes_over_the_saved_sizes(kind: str) -> None:
     made = {
         "dot": lambda full: DotProduct(WORDS if full else 0, LABELS, 4),
         "network": lambda full: TwoLayers(WORDS if full else 0, LABELS, 4, 6),
-        "relevance": lambda full: StaticRelevance(RELEVANCE if full else None),
+        "relevance": lambda full: RelevanceByWord(RELEVANCE if full else None),
     }[kind]
     saved, empty = made(True), made(False)
     empty.load_state_dict(saved.state_dict())
@@ -514,7 +514,7 @@ def test_a_relevance_table_of_one_word(clinic: Any, tmp_path: Path) -> None:
         "data.dataset=files",
         f"data.path={tmp_path / 'one.parquet'}",
         "finetune.scorers=none",
-        "finetune.prototypes=false",
+        "finetune.head=random",
     )
     decoder = "model.decoder={name: planted-l2r, ranker_size: 8, ranker_hidden: 8, window: 20}"
     assert clinic("mig", *sets).summary["words"] == 1
@@ -547,13 +547,13 @@ def divide_by_batch(decoder: PlantedL2R, batch: Any, labels: Tensor) -> Tensor:
 
 
 def begin_with_the_first_label(
-    relevance: StaticRelevance, words: Tensor, labels: Tensor, total: int
+    relevance: RelevanceByWord, words: Tensor, labels: Tensor, total: int
 ) -> Tensor:
     """Relevance of other labels than those asked for."""
     return WHOLE(relevance, words, torch.arange(len(labels)), total)
 
 
-WHOLE = StaticRelevance.forward
+WHOLE = RelevanceByWord.forward
 
 
 @pytest.mark.parametrize(
@@ -564,15 +564,15 @@ WHOLE = StaticRelevance.forward
         (decoders.documents_stand_alone, "PlantedL2R._static", divide_by_batch),
         (
             decoders.some_labels_equal_their_columns,
-            "StaticRelevance.forward",
+            "RelevanceByWord.forward",
             begin_with_the_first_label,
         ),
         (
             decoders.very_many_labels_equal_their_blocks,
-            "StaticRelevance.forward",
+            "RelevanceByWord.forward",
             begin_with_the_first_label,
         ),
-        (decoders.saved_weights_give_the_same_logits, "StaticRelevance.sized", ()),
+        (decoders.saved_weights_give_the_same_logits, "RelevanceByWord.sized", ()),
     ],
     ids=[
         "window-of-padding",
