@@ -54,6 +54,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.Reading,
         api.WordDecoder,
         api.PlantableDecoder,
+        api.ClosedFormDecoder,
         api.GradedDecoder,
         api.QueryDecoder,
         api.SparseDecoder,

@@ -135,7 +135,8 @@ def _draw(documents: int, numbers: int, seed: int) -> Rows:
 
 def _labels_at_once(train: Material, size: int, device: torch.device) -> int:
     rows = min(len(train.split), size + DOCUMENTS_ADDED)
-    return max(1, BYTES_HELD.get(device.type, BYTES_HELD["cuda"]) // (4 * size * rows))
+    held = BYTES_HELD["cpu" if device.type == "cpu" else "cuda"]
+    return max(1, held // (4 * size * rows))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""Classifiers in closed form: the numbers of a plain loop in double precision, and nothing of other splits than they may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from plant_cli.api import ComponentError, Interrupted, Reading, SilentReporter, Split
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import LiveReader, make_tokens
+from plant_cli.runs.session import Session
+from plant_cli.training import closed_form
+from plant_cli.training.closed_form import ClosedForm, fit_classifiers
+from plant_cli.training.materials import Material
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+DRAW = np.random.default_rng(4)
+WORDS = ["fever", "cough", "leg", "arm", "pain", "rest", "night", "day"]
+TRAIN, VALIDATION = (
+    [" ".join(DRAW.choice(WORDS, size=DRAW.integers(2, 9))) for _ in range(count)]
+    for count in (30, 12)
+)
+
+
+def gold(texts: list[str]) -> np.ndarray:
+    """Labels that words tell of, and one that nobody has."""
+    found = [[word in text.split() for word in ("fever", "leg", "night")] for text in texts]
+    return np.array([[*row, False] for row in found], dtype=np.int64)
+
+
+def material(network: Any, name: str, texts: list[str]) -> Material:
+    reader = LiveReader(network, make_tokens(network, texts, SilentReporter(), name), CPU)
+    ids = [f"{name} {row}" for row in range(len(texts))]
+    unseen = csr_array((len(texts), 0))
+    split = Split(name=name, doc_ids=ids, texts=texts, gold=csr_array(gold(texts)), unseen=unseen)
+    return Material(split=split, reader=reader)
+
+
+def fit(network: Any, train: list[str] = TRAIN, stopping: bool = False) -> ClosedForm:
+    session = Session(
+        reporter=SilentReporter(),
+        run_path=Path("run"),
+        folder=Path("run/finetune"),
+        should_stop=lambda: stopping,
+    )
+    splits = material(network, "train", train), material(network, "validation", VALIDATION)
+    return fit_classifiers(network, *splits, CPU, seed=0, batch=4, session=session)
+
+
+def read(network: Any, texts: list[str]) -> tuple[Tensor, Tensor]:
+    """What labels gather [N, L, V] and their logits [N, L]."""
+    with torch.no_grad():
+        readings = [
+            Reading.of(*network.backbone.encode(network.backbone.tokenize([text])))
+            for text in texts
+        ]
+        gathered = [network.decoder.gather(one, torch.arange(4))[0] for one in readings]
+        logits = [network.decoder(one)[0] for one in readings]
+    return torch.stack(gathered).double(), torch.stack(logits).double()
+
+
+@pytest.mark.parametrize("documents", [30, 11], ids=["by dimensions", "by documents"])
+@pytest.mark.parametrize("held", [1, 1 << 30], ids=["label by label", "at once"])
+def test_equals_a_plain_loop(
+    small_network: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    documents: int,
+    held: int,
+) -> None:
+    monkeypatch.setattr(closed_form, "BYTES_HELD", {"cpu": held})
+    monkeypatch.setattr(closed_form, "DOCUMENTS_ADDED", 7)
+    network, texts = small_network().eval(), TRAIN[:documents]
+    assert (documents < network.decoder.gathered_size) == (documents == 11)
+    seen, targets = read(network, texts)[0], torch.from_numpy(gold(texts)).double()
+    chosen = fit(network, texts)
+    found = read(network, VALIDATION)
+    expected = torch.zeros_like(found[1])
+    for label in range(4):
+        states, own = seen[:, label], targets[:, label]
+        centred = states - states.mean(0)
+        squares = centred.T @ centred + chosen.ridge * torch.eye(centred.shape[1])
+        weights = torch.linalg.solve(squares.double(), centred.T @ (own - own.mean()))
+        prior = torch.logit(own.mean(), eps=closed_form.PRIOR_MARGIN)
+        share = (found[0][:, label] - states.mean(0)) @ weights
+        expected[:, label] = chosen.scale * share + chosen.prior * prior + chosen.constant
+    torch.testing.assert_close(found[1], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_the_parts_are_weighted_as_a_logistic_regression_says() -> None:
+    draw = torch.Generator().manual_seed(2)
+    scores, strengths = torch.randn(2, 400, 3, generator=draw)
+    prior = torch.tensor([-2.0, 0.0, 1.0])
+    logits = 1.5 * scores - 0.5 * strengths + 0.8 * prior + 0.3
+    truth = torch.rand(400, 3, generator=draw) < torch.sigmoid(logits)
+    found = closed_form._fit_parts(30.0, scores, strengths, prior, truth)
+    weights = torch.tensor([found.scale, found.strength, found.prior, found.constant]).double()
+    parts = [scores, strengths, prior.expand_as(scores), torch.ones_like(scores)]
+    table = torch.stack([part.flatten() for part in parts], 1).double()
+    slope = table.T @ (torch.sigmoid(table @ weights) - truth.flatten().double())
+    assert slope.abs().max() < 0.05 * len(table) ** 0.5  # at the maximum it is zero
+    torch.testing.assert_close(
+        weights, torch.tensor([1.5, -0.5, 0.8, 0.3]).double(), rtol=0, atol=0.25
+    )
+
+
+def test_a_constant_part_does_no_harm() -> None:
+    draw = torch.Generator().manual_seed(3)
+    scores = torch.randn(50, 3, generator=draw)
+    truth = torch.rand(50, 3, generator=draw) < torch.sigmoid(scores)
+    found = closed_form._fit_parts(1.0, scores, torch.zeros(50, 3), torch.zeros(3), truth)
+    assert np.isfinite([found.scale, found.strength, found.prior, found.constant]).all()
+    assert found.scale > 0.5
+
+
+def test_a_decoder_without_classifiers_is_refused(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    network.decoder = torch.nn.Identity()
+    with pytest.raises(ComponentError, match="no closed form"):
+        fit(network)
+
+
+def test_it_stops_when_asked(small_network: Callable[..., Any]) -> None:
+    with pytest.raises(Interrupted):
+        fit(small_network(), stopping=True)
