@@ -246,11 +246,11 @@ class GradedDecoder(Protocol):
 class ClosedFormDecoder(Protocol):
     """A decoder with a linear classifier for each label, on what its attention gathers, which can be set. Optional."""
 
-    gathered_size: int
-    """Size V of what attention gathers."""
+    head_size: int
+    """Size V of what the classifiers see."""
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """What each label's attention gathers [B, l, V], and how strongly its best tokens speak for it [B, l]; zeros if unknown."""
+        """What each label's classifier sees [B, l, V], and how strongly its best tokens speak for it [B, l]; zeros if unknown."""
 
     def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
         """Set the classifiers: the logit becomes weights · gathered + constant + strength · that of the label's attention.

@@ -88,7 +88,7 @@ def fit_classifiers(
             todo="leave --head out, or another --decoder",
         )
     network.eval()
-    labels, size, device = network.labels, decoder.gathered_size, hardware.device
+    labels, size, device = network.labels, decoder.head_size, hardware.device
     judged = _draw(len(validation.split), labels * len(RIDGES), seed)
     weights = torch.zeros(len(RIDGES), labels, size, device=device)
     centres = torch.zeros(labels, size, device=device)

@@ -51,6 +51,9 @@ class LabelAttentionOptions(RelevanceOptions):
     dropout: float = option(
         0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1
     )
+    pooled: bool = option(
+        False, "Each label also weighs the mean of all hidden states, beside what it attends to."
+    )
     init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
     elements: int | None = option(
         None,

@@ -21,6 +21,10 @@ from plant_decoders.label_tables import (
     look_up_labels,
 )
 from plant_decoders.planted_prior import make_prior, plants
+from plant_decoders.pooled_states import PooledStates, mean_state
+
+POOLED_SHARE = 0.5
+"""The mean state counts so much beside what attention gathers: in a regression of both, its ridge is four times as large."""
 
 
 class LabelAttention(PairwiseDecoder):
@@ -56,6 +60,8 @@ class LabelAttention(PairwiseDecoder):
             "pooling", pooling_matrix(hidden, options.pool).float(), persistent=False
         )
         self.prior = make_prior(options, shape, options.heads)
+        self.pooled = PooledStates(labels, hidden) if options.pooled else None
+        self.head_size = hidden * (2 if options.pooled else 1)
 
     @property
     def needs_words(self) -> bool:
@@ -77,6 +83,8 @@ class LabelAttention(PairwiseDecoder):
                 )
                 + constant
             )
+        if self.pooled is not None:
+            logits = logits + self.pooled(states, reading.mask, filled, sparse=self.sparse)
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -129,14 +137,18 @@ class LabelAttention(PairwiseDecoder):
         return gather_states(queries, keys, states, reading.mask, heads=self.heads)
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and the strength of each label's attention [B, l]; see `plant_cli.api.ClosedFormDecoder`."""
-        if not plants(self.prior):
-            gathered = self.gather(reading, labels)
-            return gathered, gathered.new_zeros(gathered.shape[:2])
+        """The same, beside it the mean state where that counts [B, l, H or 2 H], and the strength of attention [B, l]."""
         states = self._states(reading.hidden)
-        queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
-        gathered, strength = self.prior.gather(queries, keys, states, reading, labels)
-        return gathered[0], strength[0]
+        if plants(self.prior):
+            queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
+            (gathered,), (strength,) = self.prior.gather(queries, keys, states, reading, labels)
+        else:
+            gathered = self.gather(reading, labels)
+            strength = gathered.new_zeros(gathered.shape[:2])
+        if self.pooled is not None:
+            means = POOLED_SHARE * mean_state(states, reading.mask).to(gathered.dtype)
+            gathered = torch.cat([gathered, means.unsqueeze(1).expand_as(gathered)], dim=2)
+        return gathered, strength
 
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
@@ -154,9 +166,7 @@ class LabelAttention(PairwiseDecoder):
         """What each label's logit loses without each token [B, l, T]."""
         (queries, directions, _), states = self.terms(labels), self._states(reading.hidden)
         given = queries, directions, self.to_key(states), self.to_value(states)
-        if plants(self.prior):
-            return self.prior.leave_out(*given, reading, labels)
-        return leave_out_positions(*given, reading.mask, heads=self.heads)
+        return _leave_out(self, given, states, reading, labels)
 
     def keys(self, reading: Reading) -> Tensor:
         """The keys [B, T, H], heads side by side."""
@@ -204,8 +214,13 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
-        """Set the tables so that the logit is weights·gathered + constant + strength · that of attention, for [L, H] and [L]."""
+        """Set the tables so that the logit is weights·gathered + constant + strength · that of attention; see `ClosedFormDecoder`."""
         self._plant_path()
+        weights, of_mean = (
+            torch.split(weights, self.gathered_size, dim=1) if self.pooled else (weights, None)
+        )
+        if self.pooled is not None and of_mean is not None:
+            self.pooled.weights.copy_(POOLED_SHARE * of_mean)
         per_dimension = self.projection @ self.get_buffer("pooling")
         self.boost_scale.copy_(weights / per_dimension)
         self.boost_shift.copy_((constant / per_dimension.sum()).unsqueeze(1).expand_as(weights))
@@ -217,6 +232,7 @@ class LabelAttention(PairwiseDecoder):
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
         head = [self.projection]
         weights, strength = ([], []) if self.prior is None else self.prior.by_role
+        pooled = [] if self.pooled is None else [self.pooled.weights]
         return {
             "attention": [
                 *queries,
@@ -226,14 +242,15 @@ class LabelAttention(PairwiseDecoder):
                 *weights,
             ],
             "value": [*self.to_value.parameters(), *self.to_output.parameters()],
-            "boost": [self.boost_scale, self.boost_shift],
+            "boost": [self.boost_scale, self.boost_shift, *pooled],
             "head": [*(head if self.bias is None else [*head, self.bias]), *strength],
         }
 
     def label_tables(self) -> Sequence[nn.Parameter]:
-        """Queries, boost and bias: one row a label."""
+        """Queries, boost, bias and weights of the mean state: one row a label."""
         tables = [self.queries, self.boost_scale, self.boost_shift]
-        return tables if self.bias is None else [*tables, self.bias]
+        tables += [] if self.bias is None else [self.bias]
+        return tables if self.pooled is None else [*tables, self.pooled.weights]
 
     def _states(self, hidden: Tensor) -> Tensor:
         normed: Tensor = self.norm(hidden.to(self.to_key.weight.dtype))
@@ -263,7 +280,7 @@ class FoldedLabelAttention(nn.Module):
         super().__init__()
         self.heads, self.elements = decoder.heads, decoder.elements
         self.norm, self.to_key, self.to_value = decoder.norm, decoder.to_key, decoder.to_value
-        self.prior = decoder.prior
+        self.prior, self.pooled = decoder.prior, decoder.pooled
         for name, tensor in zip(
             ("queries", "directions", "constant"), decoder.terms(), strict=True
         ):
@@ -278,8 +295,11 @@ class FoldedLabelAttention(nn.Module):
         )
         given = queries, directions, self.to_key(states), self.to_value(states)
         if plants(self.prior):
-            return self.prior.score(*given, reading, labels, None) + constant
-        found = label_attention(*given, reading.mask, heads=self.heads, elements=self.elements)
+            found = self.prior.score(*given, reading, labels, None)
+        else:
+            found = label_attention(*given, reading.mask, heads=self.heads, elements=self.elements)
+        if self.pooled is not None:
+            found = found + self.pooled(states, reading.mask, labels)
         return found + constant
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
@@ -297,9 +317,24 @@ class FoldedLabelAttention(nn.Module):
             self.get_buffer(name).index_select(0, labels) for name in ("queries", "directions")
         )
         given = queries, directions, self.to_key(states), self.to_value(states)
-        if plants(self.prior):
-            return self.prior.leave_out(*given, reading, labels)
-        return leave_out_positions(*given, reading.mask, heads=self.heads)
+        return _leave_out(self, given, states, reading, labels)
+
+
+def _leave_out(
+    decoder: LabelAttention | FoldedLabelAttention,
+    given: tuple[Tensor, Tensor, Tensor, Tensor],
+    states: Tensor,
+    reading: Reading,
+    labels: Tensor,
+) -> Tensor:
+    """What logits lose without each token, by attention and by the mean state."""
+    if plants(decoder.prior):
+        losses = decoder.prior.leave_out(*given, reading, labels)
+    else:
+        losses = leave_out_positions(*given, reading.mask, heads=decoder.heads)
+    if decoder.pooled is not None:
+        losses = losses + decoder.pooled.leave_out(states, reading.mask, labels)
+    return losses
 
 
 def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:

@@ -146,7 +146,7 @@ class LabelWise(PairwiseDecoder):
         self.prior = prior
         self.queries, self.vectors, self.bias = queries, vectors, bias
         self.elements = elements
-        self.gathered_size = vectors.shape[1]
+        self.gathered_size = self.head_size = vectors.shape[1]
 
     @property
     def needs_words(self) -> bool:

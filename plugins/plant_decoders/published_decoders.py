@@ -167,7 +167,7 @@ class JointLaat(PairwiseDecoder):
         self.to_context = nn.Linear(len(names), options.context, bias=False)
         nn.init.normal_(self.to_context.weight, std=DEVIATION)
         self.context = normal_table(shape.labels, options.context, DEVIATION)
-        self.gathered_size = size
+        self.gathered_size = self.head_size = size
 
     @property
     def groups(self) -> Tensor:

@@ -83,7 +83,8 @@ def test_logits_and_gradients_are_those_of_the_formula() -> None:
     names = [name for name, _ in decoder.named_parameters()]
     assert {"prior.weights", "prior.strength"} <= set(names)
     for name, one, other in zip(names, ours, plainly, strict=True):
-        assert one is not None and other is not None, name
+        assert one is not None, name
+        assert other is not None, name
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10, msg=name)
 
 
@@ -123,10 +124,11 @@ def test_a_text_without_words_of_the_table_has_the_learned_attention() -> None:
     torch.testing.assert_close(planted.attention(alone, labels), learned.attention(alone, labels))
 
 
-def test_the_head_that_is_planted_gives_its_formula() -> None:
-    decoder, reading, labels = build(table()), batch(), torch.arange(LABELS)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_head_that_is_planted_gives_its_formula(pooled: bool) -> None:
+    decoder, reading, labels = build(table(), pooled=pooled), batch(), torch.arange(LABELS)
     draw = torch.Generator().manual_seed(8)
-    weights = torch.randn(LABELS, HIDDEN, generator=draw, dtype=torch.float64)
+    weights = torch.randn(LABELS, decoder.head_size, generator=draw, dtype=torch.float64)
     constant = torch.randn(LABELS, generator=draw, dtype=torch.float64)
     decoder.plant_head(weights, constant, 0.7)
     gathered, strength = decoder.gather_with_strength(reading, labels)
@@ -134,9 +136,26 @@ def test_the_head_that_is_planted_gives_its_formula() -> None:
     torch.testing.assert_close(decoder(reading), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_what_a_token_is_worth_is_what_the_logit_loses_without_it() -> None:
+def test_the_mean_state_counts_beside_attention() -> None:
+    decoder, other, reading = build(table(), pooled=True), build(table()), batch()
+    assert decoder.pooled is not None
+    assert decoder.pooled.weights.any()
+    other.load_state_dict(
+        {k: v for k, v in decoder.state_dict().items() if not k.startswith("pooled.")}
+    )
+    states, mask = decoder.norm(reading.hidden), reading.mask
+    means = torch.stack([x[real].mean(0) for x, real in zip(states, mask, strict=True)])
+    expected = other(reading) + means @ decoder.pooled.weights.T
+    torch.testing.assert_close(decoder(reading), expected)
+    some = torch.tensor([4, 1])
+    torch.testing.assert_close(decoder(reading, some), expected[:, some])
+    torch.testing.assert_close(decoder.fold()(reading, some), expected[:, some])
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_a_token_is_worth_is_what_the_logit_loses_without_it(pooled: bool) -> None:
     relevance = table()
-    decoder, reading, labels = build(relevance), batch(), torch.arange(LABELS)
+    decoder, reading, labels = build(relevance, pooled=pooled), batch(), torch.arange(LABELS)
     losses = decoder.leave_out_tokens(reading, labels)
     whole = decoder(reading)
     for token in range(6):
