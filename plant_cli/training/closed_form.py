@@ -42,7 +42,7 @@ SCORES_JUDGED = 1 << 27
 """Scores of validation that are held to choose λ and the weights of the parts; of more documents, some are drawn."""
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
-NEWTON_STEPS, LEAST_GAIN, SMALLEST_SCALE = 50, 1e-7, 1e-12
+NEWTON_STEPS, LEAST_FALL, SMALLEST_SCALE = 50, 1e-7, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,9 +242,9 @@ def _fit_parts(
         bend = table.T @ (table * (shares * (1 - shares)).unsqueeze(1))
         bend.diagonal().add_(1e-6 * bend.diagonal().mean().clamp_min(SMALLEST_SCALE))
         step, share = torch.linalg.solve(bend, slope), 1.0
-        while (new := measure(weights - share * step)) > loss and share > LEAST_GAIN:
+        while (new := measure(weights - share * step)) > loss and share > LEAST_FALL:
             share /= 2
-        if loss - new <= LEAST_GAIN * loss:
+        if loss - new <= LEAST_FALL * loss:
             break
         weights, loss = weights - share * step, new
     a, strength, b, constant = (weights / scale).tolist()

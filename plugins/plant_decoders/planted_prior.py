@@ -36,7 +36,7 @@ from plant_decoders.attention import (
 from plant_decoders.gathering import documents, leave_out_attended
 from plant_decoders.word_tables import RelevanceByWord
 
-SCORES_HELD = {"cpu": 1 << 20, "cuda": 1 << 24}
+PLANTED_SCORES = {"cpu": 1 << 20, "cuda": 1 << 24}
 """Scores (heads x labels x tokens) of one document that are held at a time, by device."""
 
 
@@ -67,7 +67,7 @@ class PlantedPrior(nn.Module):
     ) -> None:
         super().__init__()
         self.labels, self.floor = labels, options.relevance_floor
-        self.table = RelevanceByWord(keep_best(relevance, options.relevance_words))
+        self.table = RelevanceByWord(keep_most_relevant(relevance, options.relevance_words))
         self.weights = nn.Parameter(torch.full((heads,), options.relevance_weight))
         self.strength = nn.Parameter(torch.zeros(()))
 
@@ -119,7 +119,7 @@ class PlantedPrior(nn.Module):
 
         def gather(part: tuple[int, int, slice | Tensor]) -> None:
             row, end, some = part
-            document = _Document.of(
+            document = _DocumentByHead.of(
                 keys[row, :end], values[row, :end], reading.mask[row, :end], heads
             )
             added = relevance.add(row, end, some)
@@ -181,7 +181,7 @@ def plants(prior: PlantedPrior | None) -> TypeGuard[PlantedPrior]:
     return prior is not None and len(prior.table.values) > 0
 
 
-def keep_best(relevance: csr_array | None, words: int | None) -> csr_array | None:
+def keep_most_relevant(relevance: csr_array | None, words: int | None) -> csr_array | None:
     """The most relevant words of each label alone [L, V]; None: all of them."""
     if relevance is None or words is None:
         return relevance
@@ -198,7 +198,7 @@ def _parts(
     mask: Tensor, wanted: Tensor | None, labels: int, heads: int
 ) -> list[tuple[int, int, slice | Tensor]]:
     """Documents, the position behind their last real one, and some of their labels."""
-    held = SCORES_HELD.get(mask.device.type, SCORES_HELD["cuda"])
+    held = PLANTED_SCORES.get(mask.device.type, PLANTED_SCORES["cuda"])
     return [
         (row, end, some)
         for row, end in documents(mask)
@@ -206,7 +206,7 @@ def _parts(
     ]
 
 
-class _Document(NamedTuple):
+class _DocumentByHead(NamedTuple):
     """Keys and values of a document by head, and its real positions."""
 
     keys: Tensor  # [h, t, d]
@@ -214,7 +214,7 @@ class _Document(NamedTuple):
     padding: Tensor  # bool [t]
 
     @classmethod
-    def of(cls, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _Document:
+    def of(cls, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _DocumentByHead:
         by_head = (split_heads(x, heads).transpose(0, 1) for x in (keys, values))
         return cls(*by_head, padding=~mask)
 
@@ -244,7 +244,9 @@ class _PlantedAttention(torch.autograd.Function):
 
         def score(part: tuple[int, int, slice | Tensor]) -> None:
             row, end, some = part
-            document = _Document.of(keys[row, :end], values[row, :end], mask[row, :end], heads)
+            document = _DocumentByHead.of(
+                keys[row, :end], values[row, :end], mask[row, :end], heads
+            )
             q, g = (
                 split_heads(take_rows(x, some), heads).transpose(0, 1)
                 for x in (queries, directions)
@@ -272,7 +274,9 @@ class _PlantedAttention(torch.autograd.Function):
 
         def differentiate(part: tuple[int, int, slice | Tensor]) -> tuple[Tensor, ...]:
             row, end, some = part
-            document = _Document.of(keys[row, :end], values[row, :end], mask[row, :end], heads)
+            document = _DocumentByHead.of(
+                keys[row, :end], values[row, :end], mask[row, :end], heads
+            )
             q, g = (
                 split_heads(take_rows(x, some), heads).transpose(0, 1)
                 for x in (queries, directions)

@@ -211,7 +211,7 @@ def test_a_sharpness_is_refused_where_the_decoder_plants_no_tables(
 ) -> None:
     trained.planted()
     monkeypatch.setattr(stage2, "PlantableDecoder", str)  # which no decoder is
-    with pytest.raises(UsageError, match="no label tables start from prototypes"):
+    with pytest.raises(UsageError, match="has no classifiers that train could start"):
         trained.run("finetune", "finetune.sharpness=0.5")
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.planted_prior import keep_best
+from plant_decoders.planted_prior import keep_most_relevant
 from scipy.sparse import csr_array
 from torch import Tensor
 
@@ -181,7 +181,7 @@ def test_gathered_with_several_factors_is_that_of_sharpened_attention() -> None:
 @pytest.mark.parametrize("words", [1, 2, 100])
 def test_only_the_most_relevant_words_are_kept(words: int) -> None:
     relevance = table()
-    kept = keep_best(relevance, words)
+    kept = keep_most_relevant(relevance, words)
     assert kept is not None
     for row in range(LABELS):
         dense, ours = relevance.toarray()[row], kept.toarray()[row]
