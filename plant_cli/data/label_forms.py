@@ -325,9 +325,9 @@ def _of_objects(
     elif all(isinstance(inner, (str, list)) for inner in flat):
         found = [
             str(part)
-            for inner in dict(values[example]).values()
+            for inner in dict(values[example]).values()  # type: ignore[call-overload]
             for part in (inner if isinstance(inner, list) else [inner])
-        ]  # type: ignore[call-overload]
+        ]
         form = LabelForm(
             kind="values",
             remark=f"labels are the values of objects: {_give(shown[example], found)}",

@@ -398,12 +398,10 @@ def _share_listed(column: pl.Series, known: set[str]) -> float:
 
 def _in_order(names: Sequence[str]) -> list[str]:
     """Columns by the number in their names where each has one, else as they stand."""
-    numbers = [re.search(r"\d+", name) for name in names]
-    return (
-        sorted(names, key=lambda name: int(re.search(r"\d+", name)[0]))
-        if all(numbers)
-        else list(names)
-    )  # type: ignore[index]
+    numbers = [int(found[0]) for name in names if (found := re.search(r"\d+", name))]
+    if len(numbers) < len(names):
+        return list(names)
+    return [names[place] for place in np.argsort(numbers, kind="stable")]
 
 
 def _best_score(names: Sequence[str]) -> str:

@@ -261,11 +261,15 @@ def measure_parts(
     for name, path in list_parts(folder).items():
         predictions = read_predictions(path, conditions.gold, reporter, numbering)
         data = build_input(predictions, conditions.gold, np.inf, conditions.convention)
-        drawn = {"replicates": conditions.replicates, "level": conditions.level}
-        generator = np.random.default_rng(conditions.seed)
         parts[name] = evaluate(
-            data, families, wanted=wanted, **drawn, generator=generator, warn=lambda _: None
-        ).scores  # type: ignore[arg-type]
+            data,
+            families,
+            wanted=wanted,
+            replicates=conditions.replicates,
+            level=conditions.level,
+            generator=np.random.default_rng(conditions.seed),
+            warn=lambda _: None,
+        ).scores
     return parts
 
 

@@ -165,9 +165,8 @@ def words_add_up_to_scores(spec: ScorerSpec) -> None:
     scorer = _fit(spec).scorer
     for text in SCORER_TEXTS if isinstance(scorer, CreditingScorer) else ():
         document, labels = read_sample([text]), [2, 0, 1]
-        for view, credit in zip(
-            scorer.score(document), scorer.credit(document, labels), strict=True
-        ):  # type: ignore[attr-defined]
+        credits = scorer.credit(document, labels)  # type: ignore[attr-defined]
+        for view, credit in zip(scorer.score(document), credits, strict=True):
             assert credit.shape == (3, len(document.vocabulary)), (
                 f"credit is {credit.shape}, not labels x words"
             )

@@ -34,6 +34,8 @@ from plant_cli.training.materials import Material
 
 RIDGES = (10.0, 30.0, 100.0, 300.0, 1000.0)
 """λ that are tried."""
+RIDGE_SHARPNESSES = (0.0, 0.25)
+"""Factors on the learned part of attention that are tried: relevance in the scores is sharp already."""
 BYTES_HELD = {"cpu": 1 << 30, "cuda": 1 << 33}
 """Memory of the sums of some labels, by device; more labels are read in further passes over train."""
 DOCUMENTS_ADDED = 128
@@ -97,7 +99,8 @@ def fit_classifiers(
     strengths = torch.zeros(len(judged), labels, device=device)
     reads = _Reads(decoder, hardware, batch, session)
     with session.reporter.progress("classifiers", labels, "labels") as task:
-        for some in torch.arange(labels, device=device).split(_labels_at_once(train, size, device)):
+        every = torch.arange(labels, device=device)
+        for some in torch.split(every, _labels_at_once(train, size, device)):
             solved, centres[some], usual[some] = _solve(reads, train, some, size)
             weights[:, some] = solved
             for rows, gathered, strength in reads.read(validation, judged, some):

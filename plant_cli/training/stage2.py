@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.checkpointing import load_state, trained_state
-from plant_cli.training.closed_form import fit_classifiers
+from plant_cli.training.closed_form import RIDGE_SHARPNESSES, fit_classifiers
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, require_same_network, set_up
@@ -502,12 +502,14 @@ def choose_head(options: FinetuneOptions, decoder: Decoder) -> str:
 def fit_sharpest(setup: Setup, factors: Sequence[float], **given: Any) -> float:
     """Fit classifiers in closed form with each factor on the learned scores, and leave those behind that validation finds likeliest."""
     network = setup.network
+    decoder = cast("PlantableDecoder", network.decoder)
     names = frozenset(name for name, _ in network.named_parameters() if name.startswith("decoder."))
     start = best = trained_state(network, names)
     chosen, least = factors[0], math.inf
     for factor in sorted(factors):
         load_state(network, start)
-        network.decoder.sharpen(factor)
+        if factor != 1.0:
+            decoder.sharpen(factor)
         found = fit_classifiers(network, setup.train, setup.validation, setup.hardware, **given)
         if found.loss < least:
             chosen, least, best = factor, found.loss, trained_state(network, names)
@@ -551,9 +553,14 @@ def _train(
         room=room,
     )
     # only planted attention has an order of words that is worth another sharpness
-    by_default = SHARPNESSES if options.init == "planted" else (1.0,)
+    offered = RIDGE_SHARPNESSES if head == "ridge" else SHARPNESSES
+    by_default = offered if options.init == "planted" else (1.0,)
     factors = by_default if options.sharpness is None else (options.sharpness,)
-    reads = {"seed": given.machine.seed, "batch": room, "session": given.session}
+    reads: dict[str, Any] = {
+        "seed": given.machine.seed,
+        "batch": room,
+        "session": given.session,
+    }
     prototypes = None
     if head == "prototypes":
         prototypes = Prototypes(setup.network, setup.train, setup.hardware, **reads)

@@ -243,7 +243,8 @@ class FinetuneOptions(TrainingOptions):
     sharpness: float | None = option(
         None,
         "Factor on the scores that attention has learned, when classifiers are started; not with --head random. "
-        "0: none of them. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better.",
+        "0: none of them. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better. "
+        "With --head ridge: 0 or 1/4, by likelihood.",
         ge=0,
     )
     scorers: list[Choice] | None = choice(

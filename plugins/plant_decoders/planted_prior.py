@@ -97,8 +97,7 @@ class PlantedPrior(nn.Module):
         found: Tensor = _PlantedAttention.apply(  # type: ignore[no-untyped-call]
             *tables, self.weights, reading.mask, self.of(reading, labels), wanted
         )
-        means, strengths = found
-        return means + self.strength * strengths
+        return found[0] + self.strength * found[1]
 
     @torch.no_grad()
     def gather(
@@ -215,8 +214,8 @@ class _DocumentByHead(NamedTuple):
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _DocumentByHead:
-        by_head = (split_heads(x, heads).transpose(0, 1) for x in (keys, values))
-        return cls(*by_head, padding=~mask)
+        k, v = (split_heads(x, heads).transpose(0, 1) for x in (keys, values))
+        return cls(k, v, ~mask)
 
     def multiply(self, queries: Tensor) -> Tensor:
         """q·k / √d [h, l, t] for queries [h, l, d]; fp32 or better."""
@@ -240,7 +239,7 @@ class _PlantedAttention(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         queries, directions, keys, values, weights, mask, relevance, wanted = inputs
         heads, exact = len(weights), torch.promote_types(queries.dtype, torch.float32)
-        found = queries.new_zeros(2, len(keys), len(queries), dtype=exact)
+        found: Tensor = queries.new_zeros(2, len(keys), len(queries), dtype=exact)
 
         def score(part: tuple[int, int, slice | Tensor]) -> None:
             row, end, some = part
