@@ -14,7 +14,7 @@ Shapes are those of `label_attention`: queries q and directions g [L, H], keys k
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -51,12 +51,17 @@ class Relevance(NamedTuple):
 
     def add(self, row: int, end: int, some: slice | Tensor) -> Tensor:
         """log(1 + (r / ε)²) [l, end] of some of the labels, at the first tokens of one document."""
+        added, place = self.add_by_word(row, end, some)
+        return added.index_select(1, place)
+
+    def add_by_word(self, row: int, end: int, some: slice | Tensor) -> tuple[Tensor, Tensor]:
+        """The same of the distinct words of these tokens [l, U], and the word of each token [end]."""
         words, place = torch.unique(self.words[row, :end], return_inverse=True)
         labels, number = torch.unique(self.labels[some], return_inverse=True)  # some are repeated
         outside = int(words[0] < 0)
         found = self.table(words[outside:], labels, self.total)
         added = functional.pad(found.div_(self.floor).square_().log1p_(), (outside, 0))
-        return added.index_select(1, place).index_select(0, number)
+        return added.index_select(0, number), place
 
 
 class PlantedPrior(nn.Module):
@@ -93,6 +98,9 @@ class PlantedPrior(nn.Module):
         wanted: Tensor | None,
     ) -> Tensor:
         """Logits [B, l] without the constant; see `label_attention`."""
+        if not torch.is_grad_enabled() and not queries.any():
+            logits = self._score_by_words(directions, values, reading, labels)
+            return logits if wanted is None else logits.masked_fill(~wanted, 0.0)
         tables = [x.to(keys.dtype) for x in (queries, directions, keys, values)]
         found: Tensor = _PlantedAttention.apply(  # type: ignore[no-untyped-call]
             *tables, self.weights, reading.mask, self.of(reading, labels), wanted
@@ -115,6 +123,13 @@ class PlantedPrior(nn.Module):
         shape = (len(factors), len(keys), len(queries))
         means = queries.new_zeros(*shape, values.shape[2], dtype=exact)
         strengths = queries.new_zeros(*shape, dtype=exact)
+        learned = [n for n, factor in enumerate(factors) if factor and queries.any()]
+        if len(learned) < len(factors):
+            alone = [n for n in range(len(factors)) if n not in learned]
+            for row, some, words in self._by_words(values, reading, relevance, len(queries)):
+                for number in alone:
+                    means[number, row, some] = words.means.transpose(0, 1).flatten(1)
+                    strengths[number, row, some] = words.strength
 
         def gather(part: tuple[int, int, slice | Tensor]) -> None:
             row, end, some = part
@@ -124,14 +139,40 @@ class PlantedPrior(nn.Module):
             added = relevance.add(row, end, some)
             q = split_heads(take_rows(queries, some), heads).transpose(0, 1)
             products = document.multiply(q)
-            for number, factor in enumerate(factors):
-                attention, strength = document.attend(factor * products, added, self.weights)
+            for number in learned:
+                attention, strength = document.attend(
+                    factors[number] * products, added, self.weights
+                )
                 gathered = torch.matmul(attention.to(values.dtype), document.values)
                 means[number, row, some] = gathered.transpose(0, 1).flatten(1).to(exact)
                 strengths[number, row, some] = strength
 
-        list(each(gather, _parts(reading.mask, None, len(queries), heads), queries.device))
+        parts = _parts(reading.mask, None, len(queries), heads) if learned else []
+        list(each(gather, parts, queries.device))
         return means, strengths
+
+    def _score_by_words(
+        self, directions: Tensor, values: Tensor, reading: Reading, labels: Tensor | None
+    ) -> Tensor:
+        """The result of `score` where queries are zero."""
+        relevance = self.of(reading, labels)
+        exact = torch.promote_types(values.dtype, torch.float32)
+        logits = values.new_zeros(len(values), len(directions), dtype=exact)
+        for row, some, words in self._by_words(values, reading, relevance, len(directions)):
+            g = split_heads(take_rows(directions, some), len(self.weights)).transpose(0, 1)
+            means = (words.means * g.to(exact)).sum((0, 2))
+            logits[row, some] = means + self.strength * words.strength
+        return logits
+
+    def _by_words(
+        self, values: Tensor, reading: Reading, relevance: Relevance, labels: int
+    ) -> Iterator[tuple[int, slice | Tensor, _GatheredByWords]]:
+        """What some labels gather from each document where queries are zero: all tokens of a word have one weight."""
+        heads = len(self.weights)
+        for row, end, some in _parts(reading.mask, None, labels, heads):
+            added, place = relevance.add_by_word(row, end, some)
+            document = values[row, :end], reading.mask[row, :end]
+            yield row, some, _GatheredByWords.of(*document, added, place, self.weights)
 
     def log_attention(
         self, queries: Tensor, keys: Tensor, reading: Reading, labels: Tensor
@@ -203,6 +244,33 @@ def _parts(
         for row, end in documents(mask)
         for some in find_labels(wanted, row, labels, max(1, held // (heads * end)))
     ]
+
+
+class _GatheredByWords(NamedTuple):
+    """What labels gather from a document by the relevance of its words alone; fp32 or better."""
+
+    means: Tensor  # [h, l, d]
+    strength: Tensor  # [l]
+
+    @classmethod
+    def of(
+        cls, values: Tensor, real: Tensor, added: Tensor, place: Tensor, weights: Tensor
+    ) -> _GatheredByWords:
+        """From values [t, H], and what relevance adds to the scores of its words [l, U].
+
+        With e the exponential of a word's score less 1, a mean is (Σ v + Σ e_w v_w) / (T + Σ e_w n_w): only words with
+        relevance are looked at.
+        """
+        exact = torch.promote_types(values.dtype, torch.float32)
+        kept = split_heads(values.to(exact) * real.unsqueeze(1), len(weights)).transpose(0, 1)
+        told = added.any(0)
+        of_words = kept.new_zeros(len(kept), len(told), kept.shape[2]).index_add_(1, place, kept)
+        counts = kept.new_zeros(len(told)).index_add_(0, place, real.to(exact))
+        gains = torch.expm1(weights.detach()[:, None, None].to(exact) * added[:, told].to(exact))
+        length = real.sum()
+        mass = length + gains @ counts[told]  # [h, l]
+        means = (kept.sum(1, keepdim=True) + gains @ of_words[:, told]) / mass.unsqueeze(2)
+        return cls(means, torch.log(mass / length).mean(0))
 
 
 class _DocumentByHead(NamedTuple):

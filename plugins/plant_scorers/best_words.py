@@ -27,11 +27,11 @@ from plant_cli.kit import (
 from plant_scorers import TableOptions
 from plant_scorers.sparse_products import score_blocks
 
-BEST_WORDS = (1, 2, 3, 5)  # how many best words of a document may count
+COUNTED_WORDS = (1, 2, 3, 5)  # how many best words of a document may count
 PRIORS = (0.0, 0.05, 0.1, 0.2, 0.5)  # what the logarithm of a label's frequency may weigh
 LABEL_BITS = 32  # a key holds a label above the bits of a value
 VALUE_BITS = (1 << LABEL_BITS) - 1
-Floats = npt.NDArray[np.float32]
+SingleFloats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 
@@ -49,7 +49,7 @@ def fit(options: TableOptions, given: ScorerInput) -> FittedScorer:
             parts.append((others, others.add_up(given.documents.take(rows))))
             task.advance(1)
     tried = product(
-        BEST_WORDS if options.words is None else (options.words,),
+        COUNTED_WORDS if options.words is None else (options.words,),
         PRIORS if options.prior is None else (options.prior,),
     )
     gold = given.gold[given.rows[np.concatenate(folds)]].toarray() > 0
@@ -83,7 +83,7 @@ def _leave_out(given: ScorerInput, rows: Ints) -> ScorerInput:
     )
 
 
-def _average_precision(labels: Ints, scores: Floats, right: npt.NDArray[np.bool_]) -> float:
+def _average_precision(labels: Ints, scores: SingleFloats, right: npt.NDArray[np.bool_]) -> float:
     """Of one document, by the scores of some labels [m], of which some of all are right [L]."""
     best = np.sort(top_k(scores, LABELS_LISTED))
     hits = right[labels[best[np.argsort(-scores[best], kind="stable")]]]
@@ -91,7 +91,7 @@ def _average_precision(labels: Ints, scores: Floats, right: npt.NDArray[np.bool_
     return float(precision[hits].sum()) / max(1, int(np.count_nonzero(right)))
 
 
-Sums = list[tuple[Ints, Floats]]
+WordSums = list[tuple[Ints, SingleFloats]]
 """Of each document the labels that may be listed, rising [m], and the sums of their 1, 2, … best words [m, most]."""
 
 
@@ -136,10 +136,10 @@ class BestWordScorer:
         return keys + (VALUE_BITS - bits)
 
     @cached_property
-    def _frequency(self) -> Floats:
+    def _frequency(self) -> SingleFloats:
         """The logarithm of each label's frequency; the rarest label's is 0 [L]."""
         logs = np.log(np.maximum(self.counts, 1))
-        frequency: Floats = (logs - logs.min(initial=np.inf)).astype(np.float32)
+        frequency: SingleFloats = (logs - logs.min(initial=np.inf)).astype(np.float32)
         return frequency
 
     @cached_property
@@ -148,15 +148,15 @@ class BestWordScorer:
         labels: Ints = top_k(self.counts, LABELS_LISTED)
         return (labels << LABEL_BITS) + VALUE_BITS
 
-    def add_up(self, documents: Documents, most: int = max(BEST_WORDS)) -> Sums:
-        """Sums of the best words of documents."""
+    def add_up(self, documents: Documents, most: int = max(COUNTED_WORDS)) -> WordSums:
+        """WordSums of the best words of documents."""
         known = csr_array(count_known(documents, self._places))
         return [
             self._add_up(known.indices[first:last], most)
             for first, last in zip(known.indptr[:-1], known.indptr[1:], strict=True)
         ]
 
-    def _add_up(self, words: npt.NDArray[Any], most: int) -> tuple[Ints, Floats]:
+    def _add_up(self, words: npt.NDArray[Any], most: int) -> tuple[Ints, SingleFloats]:
         starts, stops = self.relevance.indptr[words], self.relevance.indptr[words + 1]
         spans = zip(starts.tolist(), stops.tolist(), strict=True)
         keys = np.concatenate([self._frequent, *(self._keys[first:last] for first, last in spans)])
@@ -168,15 +168,15 @@ class BestWordScorer:
         sizes = np.diff(np.append(first, len(keys)))
         places = np.arange(most)
         inside = np.where(places < sizes[:, None], first[:, None] + places, len(keys))
-        sums: Floats = np.cumsum(values[inside], axis=1)
+        sums: SingleFloats = np.cumsum(values[inside], axis=1)
         return labels[first], sums
 
-    def weigh(self, labels: Ints, sums: Floats, best: int, prior: float) -> Floats:
+    def weigh(self, labels: Ints, sums: SingleFloats, best: int, prior: float) -> SingleFloats:
         """Scores of labels [m] by the sums of so many best words, and by their frequency."""
-        scores: Floats = sums[:, best - 1] + np.float32(prior) * self._frequency[labels]
+        scores: SingleFloats = sums[:, best - 1] + np.float32(prior) * self._frequency[labels]
         return scores
 
-    def rank(self, sums: Sums) -> csr_array:
+    def rank(self, sums: WordSums) -> csr_array:
         """The best labels of documents by sums of their words, csr [B, L] float32."""
         scores = [self.weigh(labels, added, self.best, self.prior) for labels, added in sums]
         cells = (

@@ -172,7 +172,7 @@ def test_the_example_of_each_kind_passes_the_checks(
     path = DOCS / "examples" / "plant-example"
     monkeypatch.syspath_prepend(str(path))
     text = (path / "plant_example" / f"{kind.name}.py").read_text("utf-8")
-    assert sum(bool(line.strip()) for line in text.splitlines()) <= 40
+    assert sum(bool(line.strip()) for line in text.splitlines()) <= 52  # of 100 columns
     registry = Registry()
     registry.register(import_module(f"plant_example.{kind.name}"), name="example")
     cases = find_cases("example", registry)

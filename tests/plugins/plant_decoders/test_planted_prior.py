@@ -102,6 +102,28 @@ def test_chosen_labels_and_pairs_have_the_scores_of_all() -> None:
     )
 
 
+def test_without_queries_words_alone_give_the_same() -> None:
+    decoder, reading, labels = build(table(), pooled=True), batch(), torch.arange(LABELS)
+    decoder.sharpen(0.0)
+    with torch.no_grad():
+        assert decoder.prior is not None
+        decoder.prior.weights.copy_(torch.tensor([0.5, 1.0, 2.0]))
+        by_words = decoder(reading)
+        folded = decoder.fold()(reading, labels)
+        gathered, strength = decoder.gather_with_strength(reading, labels)
+        wanted = torch.rand(4, LABELS, generator=torch.Generator().manual_seed(1)) < 0.5
+        pairs = decoder.score_pairs(reading, labels, wanted)
+    by_tokens = decoder(reading)  # with a gradient
+    torch.testing.assert_close(by_words, by_tokens)
+    torch.testing.assert_close(folded, by_tokens)
+    torch.testing.assert_close(pairs[wanted], by_tokens[wanted])
+    with torch.no_grad():  # a query that is next to nothing takes the other way
+        decoder.to_query.bias.fill_(1e-12)
+        other, level = decoder.gather_with_strength(reading, labels)
+    torch.testing.assert_close(gathered, other)
+    torch.testing.assert_close(strength, level)
+
+
 def test_without_relevance_attention_is_the_learned_one() -> None:
     decoder = build(None)
     other = build(None, relevance_weight=0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plant_scorers import TableOptions
-from plant_scorers.best_words import BEST_WORDS, PRIORS, BestWordScorer, fit
+from plant_scorers.best_words import COUNTED_WORDS, PRIORS, BestWordScorer, fit
 from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, ScorerInput
@@ -42,7 +42,7 @@ def given(**changes: Any) -> ScorerInput:
     )
 
 
-@pytest.mark.parametrize("best", BEST_WORDS)
+@pytest.mark.parametrize("best", COUNTED_WORDS)
 def test_scores_are_sums_of_the_best_words_and_the_frequency(best: int) -> None:
     scorer = fit(TableOptions(words=best, prior=0.2), given()).scorer
     texts = ["fever cough leg leg", "arm and leg", "nothing that is known"]
@@ -68,7 +68,7 @@ def test_what_is_not_given_is_chosen_by_documents_that_are_left_out() -> None:
     data = sample_scorer_input()
     fitted = fit(TableOptions(), data)
     assert isinstance(fitted.scorer, BestWordScorer)
-    assert fitted.scorer.best in BEST_WORDS
+    assert fitted.scorer.best in COUNTED_WORDS
     assert fitted.scorer.prior in PRIORS
     assert fitted.left_out is not None
     [left_out] = fitted.left_out

@@ -12,12 +12,9 @@ def run(context, options):
     labels = context.corpus().labels
     found = zip(labels.ids, labels.titles, labels.train_counts, strict=True)
     rows = [(label, title, count) for label, title, count in found if count >= options.minimum]
-    with replacing(
-        context.folder / "labels.tsv"
-    ) as path:  # the file is written completely or not at all
-        path.write_text(
-            "".join(f"{label}\t{count}\n" for label, _, count in rows), encoding="utf-8"
-        )
+    lines = (f"{label}\t{count}\n" for label, _, count in rows)
+    with replacing(context.folder / "labels.tsv") as path:  # written completely or not at all
+        path.write_text("".join(lines), encoding="utf-8")
     columns = (Column(name="label"), Column(name="title"), Column(name="documents", kind="count"))
     return Result(
         tables=[Table(title="Labels of train", columns=columns, rows=rows)],
@@ -29,15 +26,8 @@ def run(context, options):
 def show(context, options):
     text = (context.input("label-card", context.tag) / "labels.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines()]
-    return Result(
-        tables=[
-            Table(
-                title="Labels of train",
-                columns=(Column(name="label"), Column(name="documents")),
-                rows=rows,
-            )
-        ]
-    )
+    columns = (Column(name="label"), Column(name="documents"))
+    return Result(tables=[Table(title="Labels of train", columns=columns, rows=rows)])
 
 
 @hookimpl
@@ -50,10 +40,7 @@ def plant_register_stages():
             run=run,
             sections=("data",),
             group="Corpus",
-            examples=(
-                "plant label-card --dataset weather",
-                "plant label-card corpus.csv --minimum 5",
-            ),
+            examples=("plant label-card --dataset weather",),
         ),
         StageSpec(
             name="label-card show",
