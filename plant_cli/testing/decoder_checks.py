@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
 from plant_cli.api import (
+    ClosedFormDecoder,
     DecoderShape,
     DecoderSpec,
     FoldableDecoder,
@@ -346,6 +347,24 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
             torch.tensor([4.0, -4.0])[:, None].expand(2, DECODER_LABELS),
             atol=1e-2,
         )
+
+
+@check(DecoderSpec)
+def a_planted_head_scores_by_its_weights(spec: DecoderSpec) -> None:
+    """A logit is the product of weights and what is gathered, a constant, and a share of the strength of attention."""
+    decoder, reading = _prepare(spec, ClosedFormDecoder)
+    with torch.no_grad():
+        gathered, strength = decoder.gather_with_strength(reading, ALL)
+        assert gathered.shape == (len(LENGTHS), DECODER_LABELS, decoder.head_size), (
+            f"what is gathered has shape {tuple(gathered.shape)}, head_size is {decoder.head_size}"
+        )
+        weights, constant = (
+            torch.randn(DECODER_LABELS, decoder.head_size),
+            torch.randn(DECODER_LABELS),
+        )
+        decoder.plant_head(weights, constant, 0.5)
+        expected = torch.einsum("blv,lv->bl", gathered, weights) + constant + 0.5 * strength
+        require_near(decoder(reading), expected, rtol=1e-3, atol=1e-3)
 
 
 @check(DecoderSpec)

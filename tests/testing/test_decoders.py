@@ -102,7 +102,7 @@ class Planted(Averaging):
 
     def __init__(self, shape: DecoderShape, fault: str) -> None:
         super().__init__(shape, fault)
-        self.gathered_size = shape.hidden
+        self.gathered_size = self.head_size = shape.hidden
         self.bias = nn.Parameter(torch.zeros(shape.labels))
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
@@ -125,12 +125,22 @@ class Planted(Averaging):
         if self.fault != "planting":
             self.bias.data = -(self.head * background).sum(1) - scale / 2
 
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+        gathered = self.gather(reading, labels)
+        return gathered, torch.zeros(gathered.shape[:2])
+
+    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+        self.head.data = weights
+        if self.fault != "planting":
+            self.bias.data = constant
+
 
 OPTIONAL = (
     decoders.chosen_pairs_equal_all_of_them,
     decoders.sparse_gradients_are_the_dense_ones,
     decoders.groups_are_read_beside_labels,
     decoders.planted_tables_score_by_their_prototypes,
+    decoders.a_planted_head_scores_by_its_weights,
 )
 
 
@@ -146,6 +156,7 @@ def test_decoders() -> None:
         if check not in OPTIONAL:
             check(_decoder())
     decoders.planted_tables_score_by_their_prototypes(_decoder("planted"))
+    decoders.a_planted_head_scores_by_its_weights(_decoder("planted"))
     decoders.groups_are_read_beside_labels(_decoder("grouped"))
     stopped(decoders.every_parameter_has_one_role, _decoder("roles"), "do not cover")
     for check, fault in (
@@ -163,6 +174,7 @@ def test_decoders() -> None:
         (decoders.half_precision_stays_near, "half-overflow"),
         (decoders.folding_changes_nothing, "fold"),
         (decoders.planted_tables_score_by_their_prototypes, "planting"),
+        (decoders.a_planted_head_scores_by_its_weights, "planting"),
         (decoders.groups_are_read_beside_labels, "again"),
     ):
         with pytest.raises(AssertionError):
