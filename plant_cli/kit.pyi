@@ -10,6 +10,7 @@ from plant_cli.data.blocks import top_k as top_k
 from plant_cli.data.blocks import work_ahead as work_ahead
 from plant_cli.data.classifications import System as System
 from plant_cli.data.classifications import add_dot as add_dot
+from plant_cli.data.decision_words import read_decision as read_decision
 from plant_cli.data.documents import DOCUMENT_SCHEMA as DOCUMENT_SCHEMA
 from plant_cli.data.documents import find_used_labels as find_used_labels
 from plant_cli.data.documents import parts_of as parts_of

@@ -31,6 +31,7 @@ from plant_cli.api.corpus import (
 )
 from plant_cli.api.errors import (
     ArtefactError,
+    ColumnQuestion,
     ComponentError,
     DataError,
     GateFailed,

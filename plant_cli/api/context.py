@@ -179,6 +179,8 @@ class Request:
     """How many steps of a recipe run side by side."""
     grow: bool = False
     """Read the corpus of the run again, which may have grown, and make anew what follows from it."""
+    show_documents: bool = False
+    """Show three documents with their labels when the corpus of the run is made."""
     deadline: float | None = None
     """When training should end, on the clock `time.monotonic`: after its first epoch none begins that would not end by then."""
     speak: Callable[[str], None] | None = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
@@ -56,6 +57,27 @@ class DataError(PlantError):
     """The user's corpus, label file or predictions cannot be used as they are."""
 
     exit_code = 4
+
+
+class ColumnQuestion(DataError):
+    """Several columns of a table may be meant: `choices` are their names with a few of their values.
+
+    `option` is the field of the section `data` that names the right one.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str,
+        todo: str,
+        option: str = "",
+        choices: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(what, where=where, expected=expected, todo=todo)
+        self.option = option
+        self.choices = choices
 
 
 class ArtefactError(PlantError):

@@ -15,6 +15,7 @@ from plant_cli.api import (
     Column,
     Corpus,
     LabelIndex,
+    Reporter,
     Result,
     SilentReporter,
     StageContext,
@@ -22,6 +23,7 @@ from plant_cli.api import (
     UsageError,
     near_names,
 )
+from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
 from plant_cli.data.corrected_corpus import LabelledTable
@@ -40,6 +42,7 @@ from plant_cli.scoring.review_sheets import (
     sheet_format,
     write_sheet,
 )
+from plant_cli.scoring.shortened_ids import find_again, may_be
 from plant_cli.scoring.suggested_documents import Suggesting
 from plant_cli.scoring.top_labels import Scoring
 
@@ -103,8 +106,10 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     require_free(aside, force=context.force)
     corpus, into = context.corpus(), _open_table(context, options)
     rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
-    named, lost = _name_labels(rows, corpus.labels)
+    named, lost = _name_labels(rows, corpus.labels, context.reporter)
     known = _find_texts(context, options, corpus, named)
+    named = _find_changed(context, options, corpus, named, known)
+    known = {**_find_texts(context, options, corpus, named), **known}
     places = (
         {}
         if into is None
@@ -192,9 +197,12 @@ Known = Mapping[str, tuple[str, Sequence[str]]]  # text and gold labels of docum
 
 
 def _name_labels(
-    rows: Iterable[ReviewedRow], labels: LabelIndex
+    rows: Iterable[ReviewedRow], labels: LabelIndex, reporter: Reporter
 ) -> tuple[list[ReviewedRow], list[tuple[ReviewedRow, str]]]:
-    """The rows with ids of labels of the run, by id or else by title; and those of other labels."""
+    """The rows with ids of labels of the run, by id or else by title; and those of other labels.
+
+    An id that a spreadsheet changed is known by the title beside it.
+    """
     ids, titles = set(labels.ids), Counter(title for title in labels.titles if title)
     by_title = {
         title: label
@@ -202,17 +210,66 @@ def _name_labels(
         if title and titles[title] == 1
     }
     named, lost = [], []
+    changed: dict[str, str] = {}
     for row in rows:
         label = (
             row.label
             if row.label in ids
             else by_title.get(row.title if not row.label else row.label)
         )
+        titled = by_title.get(row.title)
+        if label is None and titled is not None and may_be(row.label, titled):
+            label = changed[row.label] = titled
         if label is None:
             lost.append((row, "the label is retired or unknown"))
         else:
             named.append(replace(row, label=label))
+    _tell_changed(changed, "labels", "title", reporter)
     return named, lost
+
+
+def _tell_changed(changed: Mapping[str, str], what: str, by: str, reporter: Reporter) -> None:
+    """Say which ids of a sheet a spreadsheet changed."""
+    if changed:
+        shown = first_names([f"'{own}' is '{seen}'" for seen, own in changed.items()], 3)
+        reporter.warn(
+            f"a spreadsheet changed ids of {what}, found again by the {by} beside them: {shown} "
+            "in the sheet (a sheet in .xlsx keeps ids as they are)"
+        )
+
+
+def _find_changed(
+    context: StageContext,
+    options: ReviewImportOptions,
+    corpus: Corpus,
+    rows: Sequence[ReviewedRow],
+    known: Known,
+) -> list[ReviewedRow]:
+    """The rows with the ids of their documents, where a spreadsheet changed these."""
+    strange = {
+        (row.doc_id, row.text)
+        for row in rows
+        if row.doc_id not in known or not _begins_alike(row.text, known[row.doc_id][0])
+    }
+    found = find_again(strange, _all_texts(context, options, corpus)) if strange else {}
+    moved = {pair: own for pair, own in found.items() if own != pair[0]}
+    _tell_changed(
+        {seen: own for (seen, _), own in moved.items()}, "documents", "text", context.reporter
+    )
+    return [replace(row, doc_id=moved.get((row.doc_id, row.text), row.doc_id)) for row in rows]
+
+
+def _all_texts(
+    context: StageContext, options: ReviewImportOptions, corpus: Corpus
+) -> Iterator[tuple[str, str]]:
+    """The documents that a sheet may be about, with their texts."""
+    if options.texts is not None:
+        reader = _reader(context, options.text_column, options.id_column)
+        for ids, texts in reader.open(options.texts).blocks:
+            yield from zip(ids, texts, strict=True)
+    for name in corpus.sizes:
+        split = corpus.split(name)
+        yield from zip(split.doc_ids, split.texts, strict=True)
 
 
 def _find_texts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from plant_cli.api import (
     Column,
+    ColumnQuestion,
     Interrupted,
     PlantError,
     Result,
@@ -70,16 +72,14 @@ class Training:
             section: dict(given) for section, given in request.flags.items() if section != "train"
         }
         if not (self.context.run_path / RUN_RECIPE).exists():
-            flags["data"] = {
-                **guess_columns(self.context, self.context.data),
-                **flags.get("data", {}),
-            }
+            flags["data"] = {**_find_columns(self.context), **flags.get("data", {})}
         self.request = replace(
             request,
             recipe=request.recipe or _STEPS,
             resume=True,
             flags=flags,
             deadline=self.deadline,
+            show_documents=True,
         )
         path = self.context.run_path
         if (path / HEADER_NAME).exists() and not request.grow:
@@ -205,6 +205,36 @@ class Training:
             notes=[*notes, _MEANING],
         )
         return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
+
+
+def _find_columns(context: StageContext) -> dict[str, str]:
+    """Columns by their names and contents; a person at the terminal says which of several is meant."""
+    answers: dict[str, str] = {}
+    while True:
+        try:
+            data = context.data.model_copy(update=answers)
+            return {**guess_columns(context, data), **answers}
+        except ColumnQuestion as question:
+            if question.option in answers or not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise
+            answers[question.option] = _ask(question)
+
+
+def _ask(question: ColumnQuestion) -> str:
+    """The column that a person chooses by its number; the question as an error if they choose none."""
+    names = list(question.choices)
+    listed = (
+        f"  {number}  {name}: {', '.join(question.choices[name])}"
+        for number, name in enumerate(names, start=1)
+    )
+    print(question.what.partition(":")[0] + ":", *listed, sep="\n", file=sys.stderr)
+    print(f"Which one? 1 to {len(names)}: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip()
+    if answer in names:
+        return answer
+    if not answer.isdecimal() or not 1 <= int(answer) <= len(names):
+        raise question
+    return names[int(answer) - 1]
 
 
 def show_time(seconds: float) -> str:

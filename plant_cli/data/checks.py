@@ -207,7 +207,7 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
         ),
         what="documents share their id with another, or have none",
         expected="an id for each document, over all splits",
-        todo="name another column with --id-column, or drop the repeated documents",
+        todo="name another column with --id-column; rows of one document must have the same text",
         level="fatal",
     )
 

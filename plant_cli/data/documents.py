@@ -74,6 +74,12 @@ def read_batches(
         yield _conform(collect(dataset.splits[split].head(0), where), where)
 
 
+def read_head(dataset: Dataset, split: SplitName, rows: int = 100) -> pl.DataFrame:
+    """The first documents of a split, tidied."""
+    where, part = _locate(dataset, split), parts_of(dataset, split)[0]
+    return tidy(_conform(collect(part.head(rows), where), where))
+
+
 def parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
     """A split in pieces, or whole."""
     whole, cut = dataset.splits[split], dataset.pieces.get(split)
@@ -104,6 +110,11 @@ def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterat
 def count_documents(dataset: Dataset, split: SplitName) -> int:
     """How many documents a split has, without reading their texts."""
     return count_rows(dataset.splits[split], _locate(dataset, split))
+
+
+def conform_part(dataset: Dataset, split: SplitName, part: pl.LazyFrame) -> pl.LazyFrame:
+    """A part of a split with the three columns and their types; `DataError` as of `read_frame`."""
+    return _conform(part, _locate(dataset, split))
 
 
 def _locate(dataset: Dataset, split: SplitName) -> str:

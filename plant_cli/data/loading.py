@@ -23,6 +23,7 @@ from plant_cli.api import (
 )
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
+from plant_cli.data.joined_rows import join_rows
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
 from plant_cli.data.vocabularies import apply_vocabulary
@@ -63,6 +64,9 @@ def load_dataset(
                 expected=expected,
                 todo=todo,
             ) from error
+    if spec.card is None:  # who publishes a corpus has said what its documents are
+        dataset, joined = join_rows(dataset)
+        dataset = replace(dataset, remarks=[*dataset.remarks, *joined])
     dataset, remarks = take_subset(dataset, data)
     if data.evidence is not None and dataset.evidence is None:
         what, todo = (

@@ -182,18 +182,26 @@ def write_workbook(
 _WIDE = 30  # characters
 
 
-def read_workbook(path: Path) -> list[list[str]]:
-    """The rows of the first sheet as texts, that of the header first; `DataError` if it is no workbook."""
+def _show_cell(cell: Any) -> str:
+    """A cell as text: 7 for 7.0, as a spreadsheet shows it."""
+    whole = isinstance(cell, float) and cell.is_integer()
+    return "" if cell is None else str(int(cell) if whole else cell)
+
+
+def read_workbook(path: Path) -> dict[str, list[list[str]]]:
+    """The rows of each sheet as texts, by its name; `DataError` if it is no workbook."""
     openpyxl = office_package("openpyxl", path)
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        return [
-            ["" if cell is None else str(cell) for cell in row]
-            for row in book.worksheets[0].iter_rows(values_only=True)
-        ]
+        return {
+            sheet.title: [
+                [_show_cell(cell) for cell in row] for row in sheet.iter_rows(values_only=True)
+            ]
+            for sheet in book.worksheets
+        }
     except Exception as error:  # a damaged archive is refused by zipfile, its parts by the XML reader, each in its own way
         expected, todo = (
-            "a workbook (.xlsx) with the table in its first sheet",
+            "a workbook (.xlsx) with the table in one of its sheets",
             "save it again as .xlsx or .csv",
         )
         raise DataError(

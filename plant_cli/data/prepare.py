@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Reporter, WordRule
+from plant_cli.api.errors import first_names
 from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
@@ -25,7 +26,7 @@ from plant_cli.data.corpus_files import (
     CorpusRecord,
     write_tables,
 )
-from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
+from plant_cli.data.documents import Frames, SplitTexts, read_first, read_head, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
@@ -42,6 +43,7 @@ from plant_cli.data.word_analysis import choose_analyser
 from plant_cli.data.words import DEFAULT_RULE
 
 TEXTS_LOOKED_AT = 100  # for letters
+SHOWN, LETTERS_SHOWN, LABELS_SHOWN = 3, 60, 6  # documents, and what is shown of each
 
 
 def prepare(
@@ -50,11 +52,19 @@ def prepare(
     folder: Path,
     reporter: Reporter,
     earlier: EarlierReading | None = None,
+    *,
+    show: bool = False,
 ) -> StoredCorpus:
-    """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and words are found as they were."""
+    """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and words are found as they were.
+
+    With `show`, notes show three documents with their labels.
+    """
     for remark in dataset.remarks:
         reporter.warn(remark)
     first = read_first(dataset, reporter)
+    if show and "train" in dataset.splits:
+        for line in _show_documents(first.documents.get("train", read_head(dataset, "train"))):
+            reporter.note(line)
     raw, records = dict(first.digests), dict(first.records)
     for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
         reporter.warn(f"the split '{name}' has no documents and is ignored")
@@ -170,6 +180,15 @@ def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> 
         return "names" if dataset.names else DEFAULT_RULE
     reporter.note("the texts have no letters: all that stands between blanks is a word (--words)")
     return "names"
+
+
+def _show_documents(train: pl.DataFrame) -> Iterable[str]:
+    """The first documents with labels, so that a wrong column is seen; their texts are cut."""
+    shown = train.filter(pl.col("labels").list.len() > 0)
+    for doc_id, text, labels in (shown if shown.height else train).head(SHOWN).iter_rows():
+        said = " ".join(text.split())
+        yield f"document {doc_id}: '{said[:LETTERS_SHOWN]}{'…' if len(said) > LETTERS_SHOWN else ''}'"
+        yield f"  labels: {first_names(labels, LABELS_SHOWN, '; ') or 'none'}"
 
 
 def _report(findings: Iterable[Finding], reporter: Reporter) -> None:

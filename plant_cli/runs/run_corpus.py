@@ -119,7 +119,13 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
         )
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
-        corpus = prepare(dataset, context.data, run.corpus_path, context.reporter)
+        corpus = prepare(
+            dataset,
+            context.data,
+            run.corpus_path,
+            context.reporter,
+            show=context.request.show_documents,
+        )
     run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=hash_files(dataset))
     return corpus
 

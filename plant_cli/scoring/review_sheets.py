@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -12,11 +14,14 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import DataError, Reporter, UsageError
+from plant_cli.api.errors import first_names
+from plant_cli.data.decision_words import Decision, read_decision
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import find_fallback, read_bytes
+from plant_cli.data.lines import decode_text, find_fallback, read_bytes
 from plant_cli.data.office_files import office_package, read_workbook, write_workbook
 from plant_cli.data.quotes import guard_cell
 from plant_cli.data.tables import collect, guard_cells, scan_table, table_format, write_text_batches
+from plant_cli.data.text_tables import peek_text
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 from plant_cli.scoring.suggestion_files import in_frames
 
@@ -25,10 +30,10 @@ REVIEW_COLUMNS = {
     "doc_id": 14, "heading": 40, "text": 60, "label": 24, "title": 34, "score": 8, "band": 10, "decision": 12, "evidence": 50,
 }  # fmt: skip
 """The columns of a sheet, and their widths in a spreadsheet, in characters."""
-_SAID = {
-    **dict.fromkeys(("accept", "a", "yes", "y", "x", "1", "true", "ja", "j"), ACCEPT),
-    **dict.fromkeys(("reject", "r", "no", "n", "0", "false", "nein"), REJECT_LABEL),
-}
+_NEEDED = ("doc_id", "label", "decision")
+_ABOVE = 20  # rows in which the names of the columns are looked for
+_DECIDED: dict[Decision | None, str] = {"accept": ACCEPT, "reject": REJECT_LABEL}
+_LISTED = 12  # words that are no decision, in a warning
 
 
 def sheet_format(path: Path) -> str:
@@ -124,13 +129,13 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
     Raises:
         DataError: it is no table, or lacks a column.
     """
-    frame = _read_table(path, reporter)
+    frame, above = _read_table(path, reporter)
     frame = frame.rename({name: name.strip().lower() for name in frame.columns})
-    missing = [name for name in ("doc_id", "label", "decision") if name not in frame.columns]
+    missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
         raise DataError(
             f"the sheet has no column '{missing[0]}'",
-            where=str(path),
+            where=f"{path}{_name_sheets(path)}",
             expected=f"the columns of `plant review export`: {', '.join(REVIEW_COLUMNS)}",
             todo="name the columns as they were",
         )
@@ -140,15 +145,17 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
     }
     names = ("doc_id", "text", "label", "title", "band", "decision", "who", "time")
     exact = table_format(path) == ".jsonl"
-    rows, odd = [], list[str]()
-    for number, cells in enumerate(frame.iter_rows(named=True), start=1 if exact else 2):
+    rows, odd = [], dict[str, str]()
+    first = above + (1 if exact else 2)
+    for number, cells in enumerate(frame.iter_rows(named=True), start=first):
         values = {name: _clean(cells.get(name), exact=exact) for name in names}
         if not (values["doc_id"] or values["label"] or values["title"]):
             continue  # a row that a spreadsheet left empty
-        said = values["decision"].strip().lower()
-        if said and said not in _SAID:
-            odd.append(f"row {number}: '{said[:20]}'")
-        values["decision"] = _SAID.get(said, "")
+        said = values["decision"].strip()
+        decision = read_decision(said)
+        if said and decision is None:
+            odd.setdefault(said, f"'{said[:20]}' (row {number})")
+        values["decision"] = _DECIDED.get(decision, "")
         rows.append(
             ReviewedRow(
                 place=f"{path}, row {number}",
@@ -157,15 +164,21 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             )
         )
     if odd:
+        listed = first_names([*odd.values()], _LISTED)
         reporter.warn(
-            f"{path}: {len(odd)} decisions are neither {ACCEPT} nor {REJECT_LABEL} and count as undecided, first {odd[0]}"
+            f"{path}: words that are neither {ACCEPT} nor {REJECT_LABEL} count as undecided: {listed}"
         )
     return rows
 
 
-def _read_table(path: Path, reporter: Reporter) -> pl.DataFrame:
+def _read_table(path: Path, reporter: Reporter) -> tuple[pl.DataFrame, int]:
+    """The table of a sheet, and how many lines stand above its header."""
     if path.suffix.lower() == ".xlsx" and path.is_file():
-        header, *rows = read_workbook(path) or [[]]
+        book = read_workbook(path)
+        title, above = _find_header(book)
+        header, *rows = book[title][above:] or [[]]
+        if title != next(iter(book)) or above:
+            reporter.note(f"{path}: the table is in the sheet '{title}', from row {above + 1} on")
         places = {
             name: place for place, name in reversed(list(enumerate(header))) if name
         }  # others were added, and are not looked at
@@ -173,11 +186,47 @@ def _read_table(path: Path, reporter: Reporter) -> pl.DataFrame:
             name: [row[place] if place < len(row) else "" for row in rows]
             for name, place in places.items()
         }
-        return pl.DataFrame(cells, schema=dict.fromkeys(places, pl.String))
+        return pl.DataFrame(cells, schema=dict.fromkeys(places, pl.String)), above
     usual = find_fallback(read_bytes(path, "a sheet"), "windows-1252")
     if usual:
         reporter.note(f"{path} is not UTF-8: it is read in {usual}")
-    return collect(scan_table(path, encoding=usual), str(path))
+    above = 0 if table_format(path) == ".jsonl" else _count_above(peek_text(path, usual))
+    if not above:
+        return collect(scan_table(path, encoding=usual), str(path)), 0
+    reporter.note(f"{path}: the table begins in row {above + 1}")
+    return _read_below(path, usual, above), above
+
+
+def _find_header(book: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
+    """The sheet whose first rows name the columns, and how many rows stand above these; else the first."""
+    for title, rows in book.items():
+        for above, row in enumerate(rows[:_ABOVE]):
+            if {*_NEEDED} <= {cell.strip().lower() for cell in row}:
+                return title, above
+    return next(iter(book)), 0
+
+
+def _name_sheets(path: Path) -> str:
+    """The names of the sheets of a workbook that has several, for an error."""
+    sheets = list(read_workbook(path)) if path.suffix.lower() == ".xlsx" else []
+    return f", sheets {first_names(sheets, _LISTED)}" if len(sheets) > 1 else ""
+
+
+def _count_above(head: str) -> int:
+    """How many lines stand above the line that names the columns; 0 if none of the first does."""
+    for above, line in enumerate(head.splitlines()[:_ABOVE]):
+        if {*_NEEDED} <= {cell.strip('\ufeff "').lower() for cell in re.split(r"[;,\t]", line)}:
+            return above
+    return 0
+
+
+def _read_below(path: Path, encoding: str | None, above: int) -> pl.DataFrame:
+    """The table of a file below some lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        text = decode_text(read_bytes(path, "a sheet"), encoding, "the sheet", str(path))
+        copy.write_text("".join(text.splitlines(keepends=True)[above:]), encoding="utf-8")
+        return collect(scan_table(copy), str(path))
 
 
 def _clean(cell: Any, *, exact: bool) -> str:

@@ -63,6 +63,8 @@ _TOOLS: Sequence[tuple[str, frozenset[str], str, str, str]] = (
     ("Stack Exchange", frozenset({"Title", "Body", "Tags"}), "Title,Body", "Tags", "Id"),
     ("arXiv", frozenset({"title", "abstract", "categories"}), "title,abstract", "categories", "id"),
     ("doccano", frozenset({"id", "data", "label"}), "data", "label", "id"),
+    ("Web of Science", frozenset({"TI", "AB", "DE"}), "TI,AB", "DE", "UT"),
+    ("Web of Science", frozenset({"TI", "AB", "ID"}), "TI,AB", "ID", "UT"),
 )
 CorpusTables = Mapping[
     str, tuple[pl.LazyFrame, str]
@@ -144,7 +146,7 @@ def _find_tool(
     """The same of tables whose columns are those of a known tool."""
     where = next(iter(tables))
     for title, known, text, labels, ids in _TOOLS if data.text_column not in columns else ():
-        if known <= set(columns):
+        if known <= set(columns) and _is_filled(tables[where][0], labels, where):
             chosen = {"text_column": text, "labels_column": labels} | (
                 {"id_column": data.id_column or ids} if ids in columns else {}
             )
@@ -169,6 +171,12 @@ def _find_tool(
     }
     remark = f"{where}: a table of Label Studio: labels are the column {answers[0]}"
     return united, data.model_copy(update={"labels_column": answers[0]}), [remark]
+
+
+def _is_filled(table: pl.LazyFrame, column: str, where: str) -> bool:
+    """Whether some of the first cells of a column hold anything."""
+    cells = collect(table.select(column).head(_SAMPLE), where).to_series()
+    return not cells.is_null().all()
 
 
 def _find_rival(table: pl.LazyFrame, where: str) -> str | None:

@@ -47,13 +47,14 @@ from plant_cli.kit import (
     with_parts,
 )
 from plant_datasets.annotation_formats import ANNOTATIONS
+from plant_datasets.binary_answers import apply_answers
 from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
 from plant_datasets.guessed_columns import (
     SAMPLE,
     guess_missing,
     guess_split,
     mean_lengths,
-    rank_labels,
+    weigh_labels,
 )
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
@@ -291,9 +292,11 @@ def _read_folder(
         tables[split, str(paths[0])] = (
             pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
         )
-    mapped, remarks = _map_tables(
-        {where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data, bad, titled
+    given, answered = apply_answers(
+        {where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data
     )
+    mapped, remarks = _map_tables(given, data, bad, titled)
+    remarks = [*answered, *remarks]
     files = [path for paths in parts.values() for path in paths]
     worded = [
         f"{path.name} is read as {split}"
@@ -317,7 +320,9 @@ def _read_folder(
 
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
-    table = scan_table(path, encoding=data.encoding, bad=bad)
+    whole = scan_table(path, encoding=data.encoding, bad=bad)
+    given, answered = apply_answers({str(path): (whole, "")}, data)
+    table = given[str(path)][0]
     columns = table.collect_schema().names()
     if data.split_column in columns:
         names = _name_splits(table, data.split_column, path, bad)
@@ -328,7 +333,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         return (
             {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present},
             [path],
-            remarks,
+            [*answered, *remarks],
         )
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if (
@@ -339,7 +344,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
     how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
-    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *remarks]
+    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *answered, *remarks]
 
 
 def _choose(pieces: LazyParts, names: pl.Series, split: SplitName) -> LazyParts:
@@ -554,11 +559,11 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
         else None
     )
     ranked = (
-        rank_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
+        weigh_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
     )
     flags = {
         "--text-column": text,
-        "--labels-column": ranked[0][1] if ranked else None,
+        "--labels-column": ranked[0].name if ranked else None,
         "--split-column": None if data.split_column in present else split,
     }
     # a name that must be shortened is a document: the table has no header

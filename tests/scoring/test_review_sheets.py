@@ -13,7 +13,9 @@ import pytest
 
 from plant_cli.api import DataError, SilentReporter, UsageError
 from plant_cli.data import office_files
+from plant_cli.data.decision_words import read_decision
 from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, read_sheet, sheet_format, write_sheet
+from plant_cli.scoring.shortened_ids import find_again, may_be
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
 DOCUMENTS = [
@@ -133,9 +135,7 @@ def test_feedback_of_the_server_is_read(tmp_path: Path) -> None:
         "who": "Ann",
         "time": "2026-01-02",
     }
-    pl.DataFrame([said, {**said, "decision": "maybe", "who": ""}]).write_ndjson(
-        tmp_path / "f.jsonl"
-    )
+    pl.DataFrame([said, {**said, "decision": "hmm", "who": ""}]).write_ndjson(tmp_path / "f.jsonl")
     listener = SilentReporter()
     first, second = read_sheet(tmp_path / "f.jsonl", listener)
     assert (first.who, first.time, first.text, first.whole, first.decision) == (
@@ -147,7 +147,7 @@ def test_feedback_of_the_server_is_read(tmp_path: Path) -> None:
     )
     assert (second.who, second.decision) == ("f", "")
     assert listener.warnings[0].endswith(
-        "1 decisions are neither accept nor reject and count as undecided, first row 2: 'maybe'"
+        "words that are neither accept nor reject count as undecided: 'hmm' (row 2)"
     )
 
 
@@ -160,3 +160,95 @@ def test_what_is_no_sheet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.xlsx").write_text("no archive")
     with pytest.raises(DataError, match="the workbook cannot be read"):
         read_sheet(tmp_path / "r.xlsx", SilentReporter())
+
+
+HEADER, ROW = ["doc_id", "text", "label", "title", "decision"], ["007", "a text", "x", "X", "OK"]
+
+
+@pytest.mark.parametrize("notes", [[], [["Please read this first"], ["colour", "meaning"]]])
+@pytest.mark.parametrize("above", [[], [["Sheet of the review, May"], []]])
+def test_notes_and_titles_in_front_of_a_table_are_passed_over(
+    tmp_path: Path, notes: list[list[str]], above: list[list[str]]
+) -> None:
+    book = openpyxl.Workbook()
+    if notes:
+        first = book.active
+        for row in notes:
+            first.append(row)
+        book.create_sheet("Review")
+    for row in [*above, HEADER, ROW]:
+        book.worksheets[-1].append(row)
+    book.save(tmp_path / "r.xlsx")
+    reporter = SilentReporter()
+    (found,) = read_sheet(tmp_path / "r.xlsx", reporter)
+    assert (found.doc_id, found.label, found.decision) == ("007", "x", "accept")
+    assert found.place.endswith(f"row {len(above) + 2}")
+    assert len(reporter.notes) == bool(notes or above)
+
+
+def test_a_title_above_the_header_of_a_csv_is_passed_over(tmp_path: Path) -> None:
+    lines = ["Sheet of the review;;;;", ";".join(HEADER), ";".join(ROW)]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    reporter = SilentReporter()
+    (found,) = read_sheet(tmp_path / "r.csv", reporter)
+    assert (found.doc_id, found.decision, found.place[-5:]) == ("007", "accept", "row 3")
+    assert reporter.notes == [f"{tmp_path / 'r.csv'}: the table begins in row 2"]
+
+
+def test_a_workbook_without_the_columns_names_its_sheets(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.create_sheet("Other")
+    book.save(tmp_path / "r.xlsx")
+    with pytest.raises(DataError) as caught:
+        read_sheet(tmp_path / "r.xlsx", SilentReporter())
+    assert caught.value.where.endswith("r.xlsx, sheets Sheet, Other")
+
+
+@pytest.mark.parametrize(
+    ("word", "decision"),
+    [
+        *((word, "accept") for word in ("OK", "Accepted", " x ", "1.0", "✓", "Ja", "Kyllä", "oui")),
+        *((word, "accept") for word in ("Sí", "WAHR", "sì", "sim")),
+        *((word, "reject") for word in ("Nein", "ei", "FAUX", "não", "0", "rejected", "✗")),
+        *((word, "ignore") for word in ("skip", "?")),
+        ("perhaps so", None),
+    ],
+)
+def test_a_decision_is_read_in_the_languages_of_the_docs(word: str, decision: str | None) -> None:
+    assert read_decision(word) == decision
+
+
+KNOWN = [("007", "a text on moods"), ("7", "a text on hearts"), ("1E5", "on asthma"), ("9-1-2", "")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        (("7", "a text  on moods"), "007"),  # though there is a document 7
+        (("1,00E+05", "on asthma"), "1E5"),
+        (("100000", ""), "1E5"),
+        (("8", "a text of nobody"), None),
+        (("7", ""), None),  # 007 or 7
+    ],
+)
+def test_documents_whose_ids_a_spreadsheet_changed_are_found_again(
+    shown: tuple[str, str], found: str | None
+) -> None:
+    assert find_again([shown], KNOWN).get(shown) == found
+
+
+@pytest.mark.parametrize(
+    ("shown", "own", "may"),
+    [
+        ("32", "0032", True),
+        ("1.5", "1.50", True),
+        ("1,23457E+11", "123456789012", True),
+        ("02.01.2020", "2020-01-02", True),
+        ("2020-01-02 00:00:00", "2020-01-02", True),
+        ("33", "0032", False),
+        ("J45", "J450", False),
+        ("02.01.2020", "2020-01-03", False),
+    ],
+)
+def test_what_a_spreadsheet_may_make_of_an_id(shown: str, own: str, may: bool) -> None:
+    assert may_be(shown, own) is may
