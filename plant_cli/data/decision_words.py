@@ -24,7 +24,7 @@ _WORDS: dict[Decision, str] = {
         vielleicht unklar offen ehka avoin peut-etre incertain quizas dudoso forse incerto kanske oklart misschien talvez
     """,
 }
-DECISIONS: dict[str, Decision] = {
+_DECISIONS: dict[str, Decision] = {
     word: decision for decision, words in _WORDS.items() for word in words.split()
 }
 """By the word in small letters without accents."""
@@ -34,4 +34,4 @@ def read_decision(cell: str) -> Decision | None:
     """What a word says; None for a word that is none of a decision."""
     letters = unicodedata.normalize("NFKD", cell.strip().casefold())
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return DECISIONS.get(plain.strip(" .!()[]'\""))
+    return _DECISIONS.get(plain.strip(" .!()[]'\""))

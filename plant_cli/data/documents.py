@@ -74,7 +74,7 @@ def read_batches(
         yield _conform(collect(dataset.splits[split].head(0), where), where)
 
 
-def read_head(dataset: Dataset, split: SplitName, rows: int = 100) -> pl.DataFrame:
+def first_documents(dataset: Dataset, split: SplitName, rows: int = 100) -> pl.DataFrame:
     """The first documents of a split, tidied."""
     where, part = _locate(dataset, split), parts_of(dataset, split)[0]
     return tidy(_conform(collect(part.head(rows), where), where))

@@ -74,17 +74,17 @@ def _find_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame | None, list[str]]:
     )
     if by_id.height:
         return by_id.with_columns(group=pl.col("doc_id").rank("dense")), []
-    repeated = filled.filter(pl.col("text").is_duplicated())
-    differing = repeated.filter(pl.col("labels").n_unique().over("text") > 1)
+    alone = int(rows["count"].max() or 0) <= 1  # type: ignore[arg-type]
+    one = ["text"] if alone else ["text", "split"]  # else the same text in two splits is a leak
+    differing = filled.filter(pl.col("labels").n_unique().over(one) > 1)
     if not differing.height:
         return None, []
-    alone = int(rows["count"].max() or 0) <= 1  # type: ignore[arg-type]
     many = _numbered(rows) and differing.height >= _SHARE * rows.height
     if not (alone or many):
         texts = differing["text"].n_unique()
         said = f"{texts:,} texts stand in several documents with different labels, and stay so"
         return None, [f"{said} (`plant data check --fix` joins them)"]
-    return repeated.with_columns(group=pl.col("text").rank("dense")), []
+    return differing.with_columns(group=pl.struct(one).rank("dense")), []
 
 
 def _numbered(rows: pl.DataFrame) -> bool:

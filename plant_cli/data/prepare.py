@@ -26,7 +26,7 @@ from plant_cli.data.corpus_files import (
     CorpusRecord,
     write_tables,
 )
-from plant_cli.data.documents import Frames, SplitTexts, read_first, read_head, tidy
+from plant_cli.data.documents import Frames, SplitTexts, first_documents, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
@@ -43,7 +43,7 @@ from plant_cli.data.word_analysis import choose_analyser
 from plant_cli.data.words import DEFAULT_RULE
 
 TEXTS_LOOKED_AT = 100  # for letters
-SHOWN, LETTERS_SHOWN, LABELS_SHOWN = 3, 60, 6  # documents, and what is shown of each
+DOCUMENTS_SHOWN, LETTERS_SHOWN, LABELS_SHOWN = 3, 60, 6  # documents, and what is shown of each
 
 
 def prepare(
@@ -63,7 +63,9 @@ def prepare(
         reporter.warn(remark)
     first = read_first(dataset, reporter)
     if show and "train" in dataset.splits:
-        for line in _show_documents(first.documents.get("train", read_head(dataset, "train"))):
+        for line in _show_documents(
+            first.documents.get("train", first_documents(dataset, "train"))
+        ):
             reporter.note(line)
     raw, records = dict(first.digests), dict(first.records)
     for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
@@ -185,7 +187,9 @@ def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> 
 def _show_documents(train: pl.DataFrame) -> Iterable[str]:
     """The first documents with labels, so that a wrong column is seen; their texts are cut."""
     shown = train.filter(pl.col("labels").list.len() > 0)
-    for doc_id, text, labels in (shown if shown.height else train).head(SHOWN).iter_rows():
+    for doc_id, text, labels in (
+        (shown if shown.height else train).head(DOCUMENTS_SHOWN).iter_rows()
+    ):
         said = " ".join(text.split())
         yield f"document {doc_id}: '{said[:LETTERS_SHOWN]}{'…' if len(said) > LETTERS_SHOWN else ''}'"
         yield f"  labels: {first_names(labels, LABELS_SHOWN, '; ') or 'none'}"

@@ -8,7 +8,7 @@ import polars as pl
 
 from plant_cli.api import DataSection
 from plant_cli.kit import collect, read_decision
-from plant_datasets.column_words import fold
+from plant_datasets.column_words import fold_name
 from plant_datasets.label_columns import CorpusTables
 
 _SURE = frozenset(
@@ -72,4 +72,4 @@ def _holds_answers(tables: Mapping[str, tuple[pl.LazyFrame, str]], name: str) ->
             return False
         decisions |= {read_decision(cell) for cell in written if cell}
     both = None not in decisions and "accept" in decisions and len(decisions) > 1
-    return both and (written <= _SURE or fold(name).replace(" ", "_") in _NAMES)
+    return both and (written <= _SURE or fold_name(name).replace(" ", "_") in _NAMES)

@@ -78,15 +78,15 @@ _PHRASES = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-TITLES, TEXTS = frozenset(_TITLES.split()), frozenset(_TEXTS.split())
-IDS = tuple(_IDS.split())
+TITLE_NAMES, TEXT_NAMES = frozenset(_TITLES.split()), frozenset(_TEXTS.split())
+ID_NAMES = tuple(_IDS.split())
 """The likeliest first."""
-LANGUAGES = frozenset(_LANGUAGES.split())
-STATES = frozenset(_STATES.split())
+LANGUAGE_NAMES = frozenset(_LANGUAGES.split())
+STATE_WORDS = frozenset(_STATES.split())
 """Values that say how far a record is, or yes and no."""
 
 
-def fold(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name in small letters, without accents and blanks around it."""
     letters = unicodedata.normalize("NFKD", name.strip().casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -94,7 +94,7 @@ def fold(name: str) -> str:
 
 def named(columns: Collection[str], known: Collection[str]) -> list[str]:
     """Those columns that have one of these names."""
-    return [name for name in columns if re.sub(r"[\s_-]+", "_", fold(name)) in known]
+    return [name for name in columns if re.sub(r"[\s_-]+", "_", fold_name(name)) in known]
 
 
 def read_meaning(name: str) -> Meaning | None:
@@ -102,7 +102,7 @@ def read_meaning(name: str) -> Meaning | None:
 
     `author_keywords` are labels, `keyword_count` and `subject_id` are none.
     """
-    folded = fold(_CAMEL.sub(" ", name))
+    folded = fold_name(_CAMEL.sub(" ", name))
     words = re.findall(r"[^\W\d_]+", folded)
     if _PHRASES.search(" ".join(words)):
         return "labels"

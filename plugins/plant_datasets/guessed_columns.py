@@ -22,13 +22,13 @@ from plant_cli.kit import (
     text_columns,
 )
 from plant_datasets.column_words import (
-    IDS,
-    LANGUAGES,
-    STATES,
-    TEXTS,
-    TITLES,
+    ID_NAMES,
+    LANGUAGE_NAMES,
+    STATE_WORDS,
+    TEXT_NAMES,
+    TITLE_NAMES,
     Meaning,
-    fold,
+    fold_name,
     named,
     read_meaning,
 )
@@ -55,8 +55,8 @@ _NO_LABELS: Sequence[tuple[str, Callable[[str], object]]] = (
             r"[^\W\d_][\w'’ -]+,? (?:[^\W\d_a-z]\.?[ -]?){1,3}|(?:[^\W\d_a-z]\. ?)+[\w'’-]+"
         ).fullmatch,
     ),
-    ("languages", lambda value: fold(value) in LANGUAGES),
-    ("states", lambda value: fold(value) in STATES),
+    ("languages", lambda value: fold_name(value) in LANGUAGE_NAMES),
+    ("states", lambda value: fold_name(value) in STATE_WORDS),
 )
 """Values that are no labels, whatever the name of their column, unless it says that they are."""
 
@@ -181,7 +181,8 @@ def _weigh(column: pl.Series, words: Collection[str]) -> Candidate | None:
     count, distinct = labels.len(), labels.n_unique()
     values = list(islice(dict.fromkeys(labels), _SHOWN))
     if meaning == "labels":
-        return Candidate(column.name, filled / column.len(), values, meaning)
+        score = filled / column.len() + column.dtype.is_nested()
+        return Candidate(column.name, score, values, meaning)
     listed = column.dtype.is_nested()
     recurring = 1 < distinct <= _REPEATED * count
     if _tell_kind(labels) is not None or not (recurring or listed):
@@ -224,8 +225,8 @@ def _tell_kind(labels: pl.Series) -> str | None:
 
 
 def _guess_ids(table: pl.LazyFrame, columns: Sequence[str], where: str) -> str | None:
-    by_name = {fold(name): name for name in columns}
-    ids = next((by_name[name] for name in IDS if name in by_name), None)
+    by_name = {fold_name(name): name for name in columns}
+    ids = next((by_name[name] for name in ID_NAMES if name in by_name), None)
     if ids is None or ids == "doc_id":
         return None
     values = collect(table.select(pl.col(ids).cast(pl.String, strict=False)), where)[ids]
@@ -236,7 +237,7 @@ def _guess_ids(table: pl.LazyFrame, columns: Sequence[str], where: str) -> str |
 
 def _guess_text(left: pl.DataFrame, where: str) -> str | None:
     means = mean_lengths(left)
-    titles, bodies = named(list(means), TITLES), named(list(means), TEXTS)
+    titles, bodies = named(list(means), TITLE_NAMES), named(list(means), TEXT_NAMES)
     if bodies:
         body = _pick("text_column", _candidates(means, bodies), where)
         return f"{titles[0]},{body}" if titles else body
