@@ -348,6 +348,13 @@ class DataSection(Options):
     label_separator: str | None = option(
         None, "How labels in a cell are separated; '' for one label per cell (default: by content)."
     )
+    question: str | None = option(
+        None, "Question of an annotation tool whose answers are the labels (default: the only one)."
+    )
+    annotators: str = option(
+        "any",
+        "Whose answers count where several people annotated: any of them, the majority, or a name.",
+    )
     titles: str | None = option(
         None,
         "Titles of the labels, as for --vocabulary (default: a labels file beside the corpus).",

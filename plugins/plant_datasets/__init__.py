@@ -149,7 +149,7 @@ _OPTIONS: dict[str, type[Options]] = {
 _TABLES = "A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV."
 _XML = "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files."
 _TOOLS = "JSON of spaCy, Prodigy, doccano, Label Studio, BioASQ, Argilla or Vertex AI: lines, or one list."
-_REFERENCES = "Records of literature: PubMed (XML or text), RIS and BibTeX; MeSH headings or keywords are the labels."
+_REFERENCES = "Records of literature: PubMed (XML or text), RIS, EndNote (.enw) and BibTeX; MeSH headings or keywords are the labels."
 _HUB = "Hugging Face: a folder that save_to_disk left, or a data set of the hub."
 # name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the function that writes
 _READERS: Sequence[tuple[str, str, str, str | None]] = (
@@ -222,7 +222,7 @@ _READERS: Sequence[tuple[str, str, str, str | None]] = (
         "annotation_formats:FASTTEXT_LINES.",
         None,
     ),
-    ("annotations", _TOOLS, "annotation_formats:ANNOTATIONS.", None),
+    ("annotations", _TOOLS, "annotations:ANNOTATIONS.", None),
     ("references", _REFERENCES, "annotation_formats:REFERENCES.", None),
     (
         "arff",

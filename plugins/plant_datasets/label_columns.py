@@ -9,7 +9,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
-from plant_datasets.annotation_formats import answer_labels
+from plant_datasets.annotations import ABOUT, answer_labels
 from plant_datasets.guessed_columns import mean_lengths
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
@@ -159,18 +159,36 @@ def _find_tool(
             return tables, data.model_copy(update=chosen), [remark]
     if not {"id", "annotator", "annotation_id"} <= set(columns):
         return None
-    answers = columns[
-        columns.index("id") + 1 : columns.index("annotator")
-    ]  # the CSV of Label Studio: data, id, answers, annotator, ...
-    if len(answers) != 1:
+    answers = _find_answers(tables[where][0], data, where)
+    if answers is None:
         return None
-    cut = pl.col(answers[0]).map_elements(_read_answer, pl.List(pl.String))
+    cut = pl.col(answers).map_elements(_read_answer, pl.List(pl.String))
     united = {
-        name: (table.with_columns(cut.alias(answers[0])), prefix)
+        name: (table.with_columns(cut.alias(answers)), prefix)
         for name, (table, prefix) in tables.items()
     }
-    remark = f"{where}: a table of Label Studio: labels are the column {answers[0]}"
-    return united, data.model_copy(update={"labels_column": answers[0]}), [remark]
+    remark = f"{where}: a table of Label Studio: labels are the column {answers}"
+    return united, data.model_copy(update={"labels_column": answers}), [remark]
+
+
+def _find_answers(table: pl.LazyFrame, data: DataSection, where: str) -> str | None:
+    """The column with the answers of a table of Label Studio, whose columns stand in any order; `DataError` if several have them."""
+    sample = collect(table.head(_SAMPLE), where)
+    about = {*ABOUT, *text_columns(data.text_column, sample.columns)}
+    left = [
+        name for name in sample.columns if name not in about and sample[name].dtype == pl.String
+    ]
+    if data.question is not None:
+        return data.question if data.question in left else None
+    asked = [name for name in left if sample[name].str.contains(r'^[{\[]\s*[{"]').any()] or left
+    if len(asked) > 1:
+        raise DataError(
+            f"the columns {show_names(asked)} may have the answers",
+            where=where,
+            expected="one question whose answers are the labels",
+            todo="name it: " + " or ".join(f"--question {name}" for name in asked[:2]),
+        )
+    return next(iter(asked), None)
 
 
 def _is_filled(table: pl.LazyFrame, column: str, where: str) -> bool:

@@ -46,7 +46,7 @@ from plant_cli.kit import (
     whole_numbers,
     with_parts,
 )
-from plant_datasets.annotation_formats import ANNOTATIONS
+from plant_datasets.annotations import ANNOTATIONS
 from plant_datasets.binary_answers import apply_answers
 from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
 from plant_datasets.guessed_columns import (

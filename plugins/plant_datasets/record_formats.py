@@ -1,0 +1,163 @@
+"""Formats whose files are known by their content: documents of several lines, and JSON in lines, lists or one object."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api import DataError, DataSection
+from plant_datasets.corpus_reader import (
+    CorpusReader,
+    find_example,
+    first_lines,
+)
+from plant_datasets.line_formats import (
+    Fault,
+    Line,
+    LineFormat,
+    NumberedLabels,
+    PassedOver,
+)
+
+Numbered = tuple[int, str]  # a line, or a record of several, with the number of its first line
+HEAD = 5_000  # lines in which a first record is looked for
+NEAR = 100  # those among which the first line of a record is looked for
+_SHOWN = 3  # labels of an example
+_OWN_NAMES = (  # of texts, labels and ids
+    ("text", "data", "textContent"),
+    (
+        "labels",
+        "label",
+        "cats",
+        "accept",
+        "entities",
+        "annotations",
+        "completions",
+        "annotation",
+        "classificationAnnotations",
+    ),
+    (None, "id"),
+)
+
+
+@dataclass(frozen=True)
+class RecordFormat(LineFormat):
+    """A format whose files are known by their content alone; documents may take several lines."""
+
+    cut: Callable[[Iterable[Numbered]], Iterator[Numbered]] = iter  # lines into records
+    has_columns: bool = (
+        False  # whether it is a table if the user names other columns than it reads itself
+    )
+
+    def records(
+        self, reader: CorpusReader, path: Path, labels: NumberedLabels
+    ) -> Iterator[tuple[int, int, str]]:
+        """See `LineFormat.records`."""
+        try:
+            yield from (
+                (number, *record)
+                for number, record in enumerate(self.cut(reader.lines(path)), start=1)
+            )
+        except Fault as fault:  # what follows cannot be told apart
+            where, expected = (
+                f"{path}, line {fault.line:,}, column {fault.column}",
+                "one complete JSON list",
+            )
+            raise DataError(
+                fault.why, where=where, expected=expected, todo="mend the file, or make it again"
+            ) from fault
+
+    def recognise(self, data: DataSection) -> str | None:
+        """The title of what wrote the file, and the labels of its first document that has any."""
+        names = (data.text_column, data.labels_column, data.id_column)
+        if self.has_columns and any(
+            name not in own for name, own in zip(names, _OWN_NAMES, strict=True)
+        ):
+            return None
+        fits = self.fits or (lambda path, lines: False)
+        example = find_example(data, lambda path: bool(fits(path, first_lines(path, HEAD))))
+        if example is None:
+            return None
+        lines = first_lines(example, HEAD)
+        said = fits(example, lines)
+        title = said if isinstance(said, str) else self.title
+        line = next((line for line in self._parse_first(lines) if line.labels), None)
+        if line is None:
+            return title
+        shown = ", ".join(
+            str(line.titles.get(str(label)) or label) for label in line.labels[:_SHOWN]
+        )
+        return f"{title} (labels of the first document: {shown})"
+
+    def _parse_first(self, lines: list[str]) -> Iterator[Line]:
+        """The documents among the first lines, which may end within one."""
+        with suppress(Fault):
+            for _, record in islice(self.cut(enumerate(lines, start=1)), NEAR):
+                with suppress(Fault, PassedOver):
+                    line = self.parse(record, lines[0])
+                    yield from [] if line is None else [line]
+
+
+def known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
+    """The two fields of a format that say which files it has, from a function of their first lines."""
+    return {
+        "fits": lambda path, lines: bool(lines) and fits(lines),
+        "accepts": lambda path: bool((lines := first_lines(path, HEAD)) and fits(lines)),
+    }
+
+
+_OPENING = re.compile(r'\s*(?:\{\s*"[^"]*"\s*:\s*)?\[')  # of a list, or of an object with a list
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
+    """The objects (or lists) of JSON lines, of a list, or of the list that is the only value of an object."""
+    held, place, wait, opened = "", 0, 0, False
+    decoder, rows = json.JSONDecoder(), iter(lines)
+    for number, line in chain(rows, [(0, "")]):
+        if not opened and not held.strip() and _is_row(line):
+            yield number, line
+            yield from ((later, text) for later, text in rows if text.strip())
+            return
+        place, held = place if held.strip() else number, f"{held}{line}\n"
+        if (number and len(held) < wait) or (not opened and not _OPENING.match(held)):
+            continue  # an object of many lines is not tried at each of them
+        end = 0 if opened else len(_OPENING.match(held)[0])  # type: ignore[index]
+        opened = True
+        while held.startswith(("{", "["), start := _BETWEEN.match(held, end).end()):  # type: ignore[union-attr]
+            try:
+                _, end = decoder.raw_decode(held, start)
+            except (ValueError, RecursionError):
+                break
+            yield place, held[start:end]
+            place = number
+        held = held[end:].lstrip(" \t\r\n,")
+        wait = 2 * len(held)
+    if held.strip(" \t\r\n,]}"):
+        try:
+            decoder.raw_decode(held)
+        except json.JSONDecodeError as error:
+            raise Fault(
+                f"the JSON cannot be read: {error.msg}", error.colno, place + error.lineno - 1
+            ) from error
+        except RecursionError as error:
+            raise Fault(
+                "the JSON cannot be read: lists within lists beyond measure", 1, place
+            ) from error
+
+
+def _is_row(line: str) -> bool:
+    """Whether a first line is an object by itself: the file is JSON lines."""
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.strip() != "{" and not _OPENING.match(line)
+    return not (len(value) == 1 and isinstance(next(iter(value.values())), list))
