@@ -25,8 +25,8 @@ from plant_cli.api import (
     first_line,
 )
 from plant_cli.data.files import TEMPORARY
+from plant_cli.data.printed_tables import printable
 from plant_cli.registry import Registry
-from plant_cli.report.text import printable
 from plant_cli.runs.machine import bound_heaps
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -17,8 +17,7 @@ from rich.text import Text
 
 from plant_cli.api import Column, Passage, Result, Table
 from plant_cli.api.context import Cell
-from plant_cli.data.quotes import guard_cell
-from plant_cli.report.text import (
+from plant_cli.data.printed_tables import (
     NUMBER_KINDS,
     format_row,
     printable,
@@ -26,6 +25,7 @@ from plant_cli.report.text import (
     write_latex,
     write_markdown,
 )
+from plant_cli.data.quotes import guard_cell
 
 GAP = 2  # blanks between columns
 BRACKETS = {

@@ -24,7 +24,7 @@ from rich.progress import Task as RichTask
 from rich.text import Text
 
 from plant_cli.api import SilentReporter, Task
-from plant_cli.report.text import printable, printable_cell
+from plant_cli.data.printed_tables import printable, printable_cell
 
 EVERY = 30.0  # seconds between two lines of one task in a log
 

@@ -22,8 +22,8 @@ from plant_cli.cli.help import (
     sort_by_work,
     terminal_width,
 )
+from plant_cli.data.printed_tables import printable
 from plant_cli.registry import Registry
-from plant_cli.report.text import printable
 
 WRONG_USAGE: Any = typer.BadParameter.__base__
 """The base class of all errors of the parser. Typer publishes only this class derived from it."""

@@ -194,24 +194,6 @@ class EvalOptions(ScoringOptions):
             raise exclusive_options("--threshold", "--thresholds")
 
 
-class ExportOptions(Options):
-    """Options of `export`."""
-
-    folder: str = option(
-        help="The folder to write; made if it does not exist.", argument=True, min_length=1
-    )
-    merge: bool = everyday(
-        False,
-        "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.",
-    )
-    licence: str | None = option(
-        None, "Licence of the model for its card, such as apache-2.0 (default: none is named)."
-    )
-    onnx: Literal["fp32", "int8"] | None = option(
-        None, "Also write an encoder and its decoder as ONNX graphs (extra onnx)."
-    )
-
-
 class MigOptions(Options):
     """Options of `mig`."""
 
@@ -529,49 +511,6 @@ class CopyOptions(NameOptions):
     )
 
 
-MOST_DOCUMENTS = 100
-
-
-class ReportOptions(Options):
-    """Options of `report`."""
-
-    systems: list[str] = everyday(
-        [],
-        "The system to judge, then those to compare it with: the folder of a run, a stage's folder in one, or a folder "
-        "(finetune-baseline) or tag in --run. Each must be evaluated. Default: the one without a tag in --run.",
-        argument=True,
-        path=True,
-    )
-    output: str = everyday(
-        "report.html",
-        "The page, one HTML file that fetches nothing.",
-        short="-O",
-        min_length=1,
-        value="FILE",
-    )
-    figures: str | None = everyday(
-        None,
-        "Also write figures (SVG, PNG) and the main metrics (LaTeX, Markdown).",
-        min_length=1,
-        value="FOLDER",
-    )
-    tables: str | None = option(
-        None,
-        "Where the table of main metrics is written (default: the folder of the figures).",
-        min_length=1,
-        value="FOLDER",
-    )
-    documents: int = everyday(
-        10,
-        "Documents shown with their evidence, by the model. 0: no text on the page.",
-        ge=0,
-        le=MOST_DOCUMENTS,
-    )
-    paper: bool = option(
-        False, "Mark the differences that `plant significance` recorded by the published rule."
-    )
-
-
 class SignificanceOptions(ScoringOptions):
     """Options of `significance`."""
 
@@ -702,52 +641,6 @@ class SuggestOptions(Options):
         "decision, evidence. `plant review import` reads it.",
         min_length=1,
         value="FILE",
-    )
-
-
-class ExplainOptions(Options):
-    """Options of `explain`."""
-
-    path: str | None = everyday(None, "Texts to explain: as for `plant suggest`.", argument=True)
-    text: str | None = everyday(None, "One text to explain, instead of a table.")
-    document: str | None = everyday(
-        None, "The id of one text of the table; without a table, of the run's corpus.", value="ID"
-    )
-    label: tuple[str, ...] = everyday(
-        (), "A label to explain, suggested or not: its id or title, or a file of them (repeatable)."
-    )
-    top_k: int = everyday(
-        5,
-        "Labels explained of each text where none is named: those that are suggested first.",
-        ge=1,
-        was="limit",
-    )
-    html: str | None = everyday(
-        None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE"
-    )
-    measure: SplitName | None = option(
-        None,
-        "Measure instead, on this split, how much scores of gold labels rest on the marked words and how well these agree with gold spans; "
-        "beside them the best words by attention, gradient, relevance and each scorer.",
-    )
-    scored: int = option(
-        200,
-        "Documents, drawn at random, that --measure scores without the words and with them alone.",
-        ge=1,
-    )
-    text_column: str | None = option(
-        None,
-        "The column that holds the texts, or several (default: as in the run's corpus).",
-        value="COLUMN",
-    )
-    encoding: str | None = option(
-        None,
-        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).",
-    )
-    id_column: str | None = option(
-        None,
-        "The column that holds the ids of the texts (default: as in the run's corpus).",
-        value="COLUMN",
     )
 
 

@@ -38,9 +38,9 @@ from plant_cli.data.documents import find_used_labels
 from plant_cli.data.files import refuse_replacing, remove, require_free
 from plant_cli.data.label_cells import split_names
 from plant_cli.data.loading import load_dataset
+from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
 from plant_cli.data.vocabularies import read_respelled, read_titles
-from plant_cli.report.text import show_count
 from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run
 from plant_cli.runs.lock import hold_lock
 from plant_cli.scoring.models import has_network

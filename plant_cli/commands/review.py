@@ -28,9 +28,9 @@ from plant_cli.commands.command_options import ReviewExportOptions, ReviewImport
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
 from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.files import refuse_replacing, require_free
+from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import name_beside, output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
-from plant_cli.report.text import show_count
 from plant_cli.scoring.decisions import ASSIGN
 from plant_cli.scoring.new_texts import STDIN, NewTexts, TextReader
 from plant_cli.scoring.opened_models import open_in

@@ -12,9 +12,9 @@ from typing import Any
 from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
 from plant_cli.data.files import hash_file, refuse_replacing, require_free
+from plant_cli.data.printed_tables import show_count
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.evaluation.systems import find_chosen
-from plant_cli.report.text import show_count
 from plant_cli.scoring.decisions import ASSIGN, REVIEW
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import TrainedModel, has_network

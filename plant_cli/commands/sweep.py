@@ -30,8 +30,8 @@ from plant_cli.api.context import Cell
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import SweepOptions
 from plant_cli.data.files import hash_json, replacing
+from plant_cli.evaluation.drawing import draw_series, require_packages
 from plant_cli.evaluation.results import Bound
-from plant_cli.report.drawing import draw_series, require_packages
 from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
 from plant_cli.runs.recipes import (
     dump_yaml,

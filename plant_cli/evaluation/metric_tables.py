@@ -289,3 +289,15 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
             f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
         )
     return notes
+
+
+def show_bound(bound: Bound | None, undefined: str = "–") -> str:
+    """A value with its interval in brackets, in points."""
+    if bound is None or bound.value is None:
+        return undefined
+    value = f"{100 * bound.value:.1f}"
+    return (
+        value
+        if bound.low is None or bound.high is None
+        else f"{value} [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
+    )

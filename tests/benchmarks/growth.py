@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.report.drawing import Drawing
+from plant_cli.evaluation.drawing import Drawing
 from tests.benchmarks import whole
 
 

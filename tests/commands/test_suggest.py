@@ -19,8 +19,8 @@ from plant_datasets.synthetic_clinic import generate
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
 from plant_cli.commands.suggest import _round
+from plant_cli.data.printed_tables import format_cell
 from plant_cli.data.tables import load_sparse
-from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.suggested_documents import (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plant_cli.api import PlantError
 from plant_cli.cli.failures import describe_error
-from plant_cli.report.text import printable
+from plant_cli.data.printed_tables import printable
 from tests.faults.fuzzing.inputs import Files
 
 SECONDS = 20  # a case that takes longer hangs; waiting for a processor does not count

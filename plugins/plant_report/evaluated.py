@@ -14,6 +14,7 @@ from plant_cli.api import ArtefactError, DataError, SplitName, UsageError, damag
 from plant_cli.api.context import command_for, join_tag, with_tag
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_json
+from plant_cli.data.printed_tables import show_count
 from plant_cli.data.records import StageRecord, require_recorded
 from plant_cli.evaluation.comparison import SIGNIFICANCE
 from plant_cli.evaluation.counters import Floats
@@ -26,7 +27,6 @@ from plant_cli.evaluation.results import (
 )
 from plant_cli.evaluation.systems import locate
 from plant_cli.evaluation.threshold_tuning import DECISIONS
-from plant_cli.report.text import show_count
 from plant_cli.runs.folder import HISTORY, Run
 from plant_cli.scoring.decisions import read_thresholds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import Column, Table
-from plant_cli.report.text import (
+from plant_cli.data.printed_tables import (
     format_cell,
     format_row,
     printable,

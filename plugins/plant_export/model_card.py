@@ -10,10 +10,10 @@ from plant_cli.api import Column, Table
 from plant_cli.data.corpus_files import STATISTICS_FILE, CorpusRecord
 from plant_cli.data.files import read_json
 from plant_cli.data.languages import name_language
+from plant_cli.data.printed_tables import printable, show_count, write_markdown
 from plant_cli.data.records import StageRecord
+from plant_cli.evaluation.metric_tables import show_bound
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound, MetricsRecord, read_metrics
-from plant_cli.report.result_sections import show_bound
-from plant_cli.report.text import printable, show_count, write_markdown
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import Run
 from plant_cli.runs.recipes import dump_yaml

@@ -11,10 +11,9 @@ import polars as pl
 
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.data.labels import LABEL_RANGES
+from plant_cli.data.printed_tables import name_label
 from plant_cli.evaluation.comparison import mark_other
-from plant_cli.evaluation.metric_tables import PART_METRICS, tabulate_marks
-from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
-from plant_cli.report.drawing import (
+from plant_cli.evaluation.drawing import (
     COLOURS,
     HATCHES,
     Drawing,
@@ -24,11 +23,12 @@ from plant_cli.report.drawing import (
     plot_bounds,
     short,
 )
-from plant_cli.report.evaluated import Evaluated, Tests
-from plant_cli.report.page import PageSection
-from plant_cli.report.text import name_label
+from plant_cli.evaluation.metric_tables import PART_METRICS, show_bound, tabulate_marks
+from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 from plant_cli.scoring.predictions import ALL_PARTS
+from plant_report.evaluated import Evaluated, Tests
+from plant_report.page import PageSection
 
 NOTHING = Bound()
 DRAWN = ("P@5", "R@50", "micro-F1", "macro-F1", "R@50[1-5]")
@@ -193,18 +193,6 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
 def _show_marked(bound: Bound | None, tested: Mapping[str, Any] | None, *, paper: bool) -> str:
     value = "–" if bound is None or bound.value is None else f"{100 * bound.value:.1f}"
     return value + ("" if tested is None else mark_other(tested, paper=paper))
-
-
-def show_bound(bound: Bound | None, undefined: str = "–") -> str:
-    """A value with its interval in brackets, in points."""
-    if bound is None or bound.value is None:
-        return undefined
-    value = f"{100 * bound.value:.1f}"
-    return (
-        value
-        if bound.low is None or bound.high is None
-        else f"{value} [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
-    )
 
 
 def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api.context import Passage, Table
 from plant_cli.data.files import replacing
-from plant_cli.report.drawing import Drawing
-from plant_cli.report.text import (
+from plant_cli.data.printed_tables import (
     NUMBER_KINDS,
     format_row,
     printable_cell,
     write_latex,
     write_markdown,
 )
+from plant_cli.evaluation.drawing import Drawing
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from plant_report.evaluated import read_evaluated
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
-from plant_cli.report.evaluated import read_evaluated
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.explanations import ExplainedPart, Explanation
 from tests.commands.conftest import played  # noqa: F401

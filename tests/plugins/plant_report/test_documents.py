@@ -5,21 +5,21 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from scipy.sparse import csr_array
-
-from plant_cli.api import ArtefactError
-from plant_cli.evaluation.aligned import Predictions
-from plant_cli.evaluation.gold import read_gold
-from plant_cli.report.marked_documents import (
+from plant_report.marked_documents import (
     choose_documents,
     choose_labels,
     cut_passages,
     summarise,
     write_marked_documents,
 )
+from scipy.sparse import csr_array
+from tests.report.conftest import find, tell
+
+from plant_cli.api import ArtefactError
+from plant_cli.evaluation.aligned import Predictions
+from plant_cli.evaluation.gold import read_gold
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.explanations import NO_SPANS
-from tests.report.conftest import find, tell
 
 
 def test_documents_from_the_best_to_the_worst():

@@ -3,9 +3,9 @@
 import shutil
 
 import pytest
+from plant_report.evaluated import read_evaluated
 
 from plant_cli.api import ArtefactError, DataError, UsageError
-from plant_cli.report.evaluated import read_evaluated
 
 
 def test_what_evaluations_recorded(systems, metrics, tmp_path):

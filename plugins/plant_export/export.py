@@ -23,21 +23,11 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.command_options import ExportOptions
 from plant_cli.data.corpus_files import LABELS_FILE, PARENTS_FILE, STATISTICS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
-from plant_cli.network.onnx_graphs import (
-    BEST_COMPARED,
-    describe_windows,
-    measure_graphs,
-    quantise_graphs,
-    require_onnx,
-    write_graphs,
-)
-from plant_cli.report.model_card import write_model_card
 from plant_cli.runs.folder import (
     CHECKPOINTS_FOLDER,
     HEADER_NAME,
@@ -49,9 +39,19 @@ from plant_cli.runs.folder import (
 from plant_cli.runs.recipes import dump_yaml
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
-from plant_cli.scoring.read_model import BUILT_IN_SCORERS, REDUCERS
-from plant_cli.scoring.read_model import __file__ as READER_SOURCE
 from plant_cli.scoring.scorer_files import read_scorers
+from plant_export import ExportOptions
+from plant_export.model_card import write_model_card
+from plant_export.onnx_graphs import (
+    BEST_COMPARED,
+    describe_windows,
+    measure_graphs,
+    quantise_graphs,
+    require_onnx,
+    write_graphs,
+)
+from plant_export.read_model import BUILT_IN_SCORERS, REDUCERS
+from plant_export.read_model import __file__ as READER_SOURCE
 
 CARD = "export.json"
 DECODER = f"finetune/{WEIGHTS}"

@@ -10,17 +10,17 @@ import polars as pl
 
 from plant_cli.api import Corpus, Passage, PlantError
 from plant_cli.api.context import join_tag
+from plant_cli.data.printed_tables import name_label
 from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.marked_words import find_gold_spans
-from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.marked_texts import MARK_LEGEND, draw_gold, mark_text
-from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection
-from plant_cli.report.text import name_label
 from plant_cli.scoring.explanations import NO_SPANS, Explanation
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
+from plant_report.evaluated import Evaluated
+from plant_report.marked_texts import MARK_LEGEND, draw_gold, mark_text
+from plant_report.page import MarkedDocument, MarkedLabel, PageSection
 
 MarkState = Literal["right", "wrong", "missed"]
 SHOWN_LABELS: dict[MarkState, int] = {

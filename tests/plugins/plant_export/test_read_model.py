@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from builders import run_at
 from plant_analysers.plugin import ALGORITHMS
+from plant_export import read_model
+from plant_export.read_model import Model
 
 from plant_cli import fit, load
 from plant_cli.data.languages import FUNCTION_WORDS, describe_languages, find_language
 from plant_cli.data.words import spell
 from plant_cli.network.packed_arrays import pack_arrays
 from plant_cli.network.tensors import write_tensors
-from plant_cli.scoring import read_model
-from plant_cli.scoring.read_model import Model
 
 ODD = [
     "don't fever, FEVER; naïve Straße İstanbul",

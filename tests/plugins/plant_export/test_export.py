@@ -16,6 +16,7 @@ from builders import run_at
 from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
+from plant_export.onnx_graphs import measure_graphs
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, LlamaConfig
 
@@ -30,7 +31,6 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_file
 from plant_cli.network import assembly as networks
-from plant_cli.network.onnx_graphs import measure_graphs
 
 TEXT = "patient fever a b c"
 SMALL_CORPUS: dict[str, Any] = {
@@ -81,7 +81,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Te
             found.append((hidden, network.decoder(Reading.of(hidden, mask))))
         return network
 
-    monkeypatch.setattr("plant_cli.commands.export.load_network", watching)
+    monkeypatch.setattr("plant_export.export.load_network", watching)
     return found
 
 

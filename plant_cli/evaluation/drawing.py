@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from plant_cli.api.errors import missing_package
+from plant_cli.data.printed_tables import printable_cell
 from plant_cli.evaluation.results import Bound
-from plant_cli.report.text import printable_cell
 
 POINTS = "points (0 to 100)"
 COLOURS = (

@@ -10,10 +10,10 @@ from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.corpus import SplitName
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.counters import round_figures
+from plant_cli.evaluation.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
 from plant_cli.evaluation.results import Bound
-from plant_cli.report.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
-from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.page import PageSection
+from plant_report.evaluated import Evaluated
+from plant_report.page import PageSection
 
 RESULT = "macro-F1"
 QUALITY = (

@@ -10,13 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
-
-from plant_cli.api import Column, ComponentError, Passage, Table
-from plant_cli.commands.report import gather
-from plant_cli.evaluation.results import Bound
-from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
-from plant_cli.report.evaluated import SHARE_COLUMNS
-from plant_cli.report.page import (
+from plant_report.evaluated import SHARE_COLUMNS
+from plant_report.page import (
     Contents,
     MarkedDocument,
     MarkedLabel,
@@ -25,7 +20,12 @@ from plant_cli.report.page import (
     set_commands,
     write_contents,
 )
+from plant_report.report import gather
 from tests.report.conftest import find
+
+from plant_cli.api import Column, ComponentError, Passage, Table
+from plant_cli.evaluation.drawing import Drawing, plot_bounds, require_packages
+from plant_cli.evaluation.results import Bound
 
 HOSTILE = (
     """"><img src=x onerror=alert(1)><script>alert('$x_{1}$')</script></title></style>"""
@@ -225,7 +225,7 @@ def test_a_page_of_131_thousand_labels_stays_small(systems, gathered, tmp_path, 
             **{name: rng.random(n) for name in SHARE_COLUMNS},
         }
     )
-    monkeypatch.setattr("plant_cli.report.evaluated.Evaluated.read_labels", lambda self: frame)
+    monkeypatch.setattr("plant_report.evaluated.Evaluated.read_labels", lambda self: frame)
     contents = gathered(systems)
     assert "rare-labels" in {drawing.name for drawing in contents.drawings}
     write_contents(contents, tmp_path / "r.html", None, None)

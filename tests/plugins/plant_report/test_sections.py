@@ -5,17 +5,8 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-
-from plant_cli.api import ArtefactError
-from plant_cli.evaluation.results import (
-    Bound,
-    CalibrationRecord,
-    MarkedWords,
-    MarkFigures,
-    ReliabilityBin,
-)
-from plant_cli.report.evaluated import find_tests
-from plant_cli.report.result_sections import (
+from plant_report.evaluated import find_tests
+from plant_report.result_sections import (
     describe_systems,
     draw_frequency,
     draw_precision,
@@ -23,15 +14,13 @@ from plant_cli.report.result_sections import (
     draw_reliability,
     list_extremes,
     make_headline,
-    show_bound,
     write_headline,
     write_label_sections,
     write_marks,
     write_part_sections,
     write_scores,
 )
-from plant_cli.report.text import name_label
-from plant_cli.report.training_section import (
+from plant_report.training_section import (
     draw_planting,
     draw_sizes,
     read_curve,
@@ -39,6 +28,17 @@ from plant_cli.report.training_section import (
     tabulate_cost,
     write_cost,
     write_training,
+)
+
+from plant_cli.api import ArtefactError
+from plant_cli.data.printed_tables import name_label
+from plant_cli.evaluation.metric_tables import show_bound
+from plant_cli.evaluation.results import (
+    Bound,
+    CalibrationRecord,
+    MarkedWords,
+    MarkFigures,
+    ReliabilityBin,
 )
 
 FOLDERS = {"finetune": "eval", "baseline": "eval-baseline"}
@@ -271,7 +271,7 @@ def test_best_and_worst_labels_by_name(systems):
 
 
 def test_without_rare_labels_there_is_a_sentence(systems, monkeypatch):
-    monkeypatch.setattr("plant_cli.report.result_sections.RARE", ("101-500",))
+    monkeypatch.setattr("plant_report.result_sections.RARE", ("101-500",))
     frequency, labels = write_label_sections(systems)
     assert [drawing.name for drawing in frequency.drawings] == ["label-frequency"]
     assert (
@@ -334,7 +334,7 @@ def test_thresholds_that_were_chosen_are_shown(systems, monkeypatch):
         "splits": {"validation": split},
     }
     monkeypatch.setattr(
-        "plant_cli.report.evaluated.Evaluated.read_decisions",
+        "plant_report.evaluated.Evaluated.read_decisions",
         lambda self: {"thresholds": found} if self.tag is None else {},
     )
     section = write_scores(systems)
@@ -431,7 +431,7 @@ def test_without_a_network_every_curve_is_a_sentence(systems):
 
 
 def test_a_metric_that_was_not_evaluated_is_not_told_as_missing_systems(systems, monkeypatch):
-    monkeypatch.setattr("plant_cli.report.training_section.RESULT", "macro-AUC")
+    monkeypatch.setattr("plant_report.training_section.RESULT", "macro-AUC")
     *_, sentence = write_training(systems).missing
     assert sentence.startswith(
         f"The evaluation of {', '.join(repr(system.name) for system in systems)} has no macro-AUC"

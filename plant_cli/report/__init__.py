@@ -1,1 +1,0 @@
-"""The report page and tables as text."""
