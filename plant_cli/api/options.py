@@ -51,6 +51,10 @@ class Options(BaseModel):
         It is called for every step of a recipe before the first one runs.
         """
 
+    def ignores(self, name: str) -> bool:
+        """Whether these values make no use of the option, or the shared section, of this name: nothing is then tuned by it."""
+        return False
+
     def reads_stage(self, stage: str) -> bool:
         """Whether a stage with these options reads what that stage wrote; with `--jobs` it does not wait for one that it does not read."""
         return True

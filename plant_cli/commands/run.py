@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageCon
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
-from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
+from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_sets
+from plant_cli.runs.tuning import TuneOptions, flatten, read_tuning
 
 TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
 NUMBERS_SHOWN = 4  # numbers of a step that are shown
@@ -26,11 +28,14 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
     """The request that runs the recipe of the options; `sets` are values beside those of the command line."""
     sets = (*request.sets, *sets)
     if options.smoke:
-        recipe = expand_changes(
-            merge_layers(load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES})),
-            request.registry,
+        recipe = merge_layers(
+            load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES, TUNING})
         )
-        sets = (*_smoke(recipe), *sets)
+        tuning = read_tuning(recipe)
+        if tuning is None:
+            sets = (*_smoke(expand_changes(recipe, request.registry)), *sets)
+        else:  # the sections of its systems are named by what is chosen
+            sets = (*_smoke(recipe.without(NAMED_CHANGES, TUNING)), *_shorten(tuning), *sets)
     flags = {
         section: given for section, given in request.flags.items() if section in SHARED_SECTIONS
     }
@@ -42,6 +47,13 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
         sets=sets,
         flags=flags,
     )
+
+
+def _shorten(tuning: TuneOptions) -> Iterator[str]:
+    """The first value alone of all that are tried, and one epoch."""
+    for key, values in flatten(tuning.over):
+        first = 1 if key.endswith(".epochs") else values[0]
+        yield f"{TUNING}.over.{key}={json.dumps([first])}"
 
 
 def _smoke(recipe: RecipeLayer) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from plant_cli.api import Result, StageContext, UsageError
+from plant_cli.commands.baseline import read_validation, warn_of_nothing_learned
 from plant_cli.commands.command_options import SignificanceOptions
 from plant_cli.data.files import read_size, write_json
 from plant_cli.evaluation.comparison import (
@@ -33,6 +34,7 @@ from plant_cli.evaluation.measurement import (
 )
 from plant_cli.evaluation.results import check_gates, parse_gates, require_named
 from plant_cli.evaluation.systems import choose_families, find_seeds, find_system, shorten_names
+from plant_cli.runs.machine import describe_origin
 
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
@@ -106,7 +108,10 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         tables += make_difference_tables(
             comparisons, names, notes, paper=options.paper, level=options.level, resamples=resamples
         )
-    content |= {"names": names, "notes": notes}
+    validation = read_validation(context, options.systems, options.seeds)
+    least = warn_of_nothing_learned(context, validation, names)
+    content |= {"names": names, "notes": notes, **describe_origin()}
+    content |= {"validation": validation, "frequencies_on_validation": least}
     if len(options.systems) > 2:
         tables = [
             make_overview(comparisons, names, notes, paper=options.paper, spreads=spreads),

@@ -13,7 +13,8 @@ from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import Step, resolve_steps
 
 NAMED_CHANGES = "changes"  # the section of a recipe that names them
-_FULL = "full"  # how the unchanged system is called in tables
+TUNING = "tune"  # the section that says what `plant ablate` tunes, for all systems alike
+FULL = "full"  # how the unchanged system is called in tables
 
 
 def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
@@ -25,34 +26,29 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
     section if the recipe has one. `RecipeError` if a change names what the recipe does not run, changes nothing, or has the name of
     another one.
     """
+    if TUNING in recipe.values:
+        recipe = recipe.without(TUNING)
     if NAMED_CHANGES not in recipe.values:
         return recipe
     changes = recipe.values[NAMED_CHANGES]
-    comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
-    unnamed = [
-        name
-        for name in comparisons
-        if name in recipe.values and recipe.find((name, "systems")) is None
-    ]
+    unnamed = find_unnamed(recipe, components)
     full = recipe.without(NAMED_CHANGES, *unnamed)
     steps = resolve_steps(full, RecipeLayer(), components)
-    first = [
-        step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares
-    ]
+    first = find_first(steps)
     if not isinstance(changes, dict) or not changes:
-        raise _refuse(
+        raise refuse(
             recipe,
             (NAMED_CHANGES,),
             f"the section '{NAMED_CHANGES}' names no change",
             "a name for each, and below it what changes",
         )
-    layers, systems = [full], {step.name: _FULL for step in first if step.spec.system == "trains"}
+    layers, systems = [full], {step.name: FULL for step in first if step.spec.system == "trains"}
     for name, change in changes.items():
-        tag = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-")
-        _check(recipe, str(name), change, [step.name for step in first], tag)
+        tag = make_tag(str(name))
+        check_change(recipe, str(name), change, [step.name for step in first])
         copies = _copy(recipe, str(name), first, change, tag)
         if not tag or copies.values.keys() & merge_layers(*layers).values.keys():
-            raise _refuse(
+            raise refuse(
                 recipe,
                 (NAMED_CHANGES, name),
                 f"the change '{name}' has the tag '{tag}', which is taken",
@@ -69,17 +65,50 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
         systems |= {
             join_tag(step.name, tag): str(name) for step in first if step.spec.system == "trains"
         }
-    origin = recipe.nearest((NAMED_CHANGES,))
-    for step in [step for step in steps if step.spec.compares]:
-        listed = dict.fromkeys([*step.layer.find(("options", "systems")), *systems])
-        layers += _compare(step.name, listed, systems, origin)
-    if not any(step.spec.compares for step in steps):
-        layers += [
-            layer
-            for name in unnamed or comparisons[:1]
-            for layer in _compare(name, systems, systems, origin)
-        ]
-    return merge_layers(*layers, recipe.only(unnamed))
+    return merge_layers(*layers, *compare_all(recipe, steps, systems, components))
+
+
+def make_tag(name: str) -> str:
+    """The tag of the stages of a change."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def find_unnamed(recipe: RecipeLayer, components: Components) -> list[str]:
+    """The comparisons in a recipe that name no systems: all are meant."""
+    comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
+    return [
+        name
+        for name in comparisons
+        if name in recipe.values and recipe.find((name, "systems")) is None
+    ]
+
+
+def find_first(steps: Sequence[Step]) -> list[Step]:
+    """The stages of the unchanged system."""
+    return [
+        step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares
+    ]
+
+
+def compare_all(
+    recipe: RecipeLayer,
+    steps: Sequence[Step],
+    systems: Mapping[str, str],
+    components: Components,
+    without: Collection[str] = (),
+) -> list[RecipeLayer]:
+    """The sections that compare systems (folder and name as shown), with the options of the recipe; `without` some that it names."""
+    origin, unnamed = recipe.nearest((NAMED_CHANGES,)), find_unnamed(recipe, components)
+    compares = [step for step in steps if step.spec.compares]
+    layers = []
+    for step in compares:
+        named = [one for one in step.layer.find(("options", "systems")) if one not in without]
+        layers += _compare(step.name, dict.fromkeys([*named, *systems]), systems, origin)
+    if not compares:
+        comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
+        for name in unnamed or comparisons[:1]:
+            layers += _compare(name, systems, systems, origin)
+    return [*layers, recipe.only(unnamed)]
 
 
 def _compare(
@@ -92,10 +121,11 @@ def _compare(
     ]
 
 
-def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str], tag: str) -> None:
+def check_change(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str]) -> None:
+    """Refuse what is no change: it names sections and values of the recipe."""
     known = [*stages, *SHARED_SECTIONS]
     if not isinstance(change, dict) or not change:
-        raise _refuse(
+        raise refuse(
             recipe,
             (NAMED_CHANGES, name),
             f"the change '{name}' is {change!r}",
@@ -103,7 +133,7 @@ def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str],
         )
     for section in change:
         if section not in known:
-            raise _refuse(
+            raise refuse(
                 recipe,
                 (NAMED_CHANGES, name, section),
                 f"the change '{name}' is of '{section}'",
@@ -115,7 +145,7 @@ def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str],
             f"the change '{name}' is of data.{other}",
             "data.train_share: labels, validation and test are those of the run",
         )
-        raise _refuse(recipe, (NAMED_CHANGES, name, "data", other), what, expected)
+        raise refuse(recipe, (NAMED_CHANGES, name, "data", other), what, expected)
 
 
 def _copy(
@@ -160,7 +190,7 @@ def _require_difference(
             )
             if now != then or step.sections != original.sections:
                 return
-    raise _refuse(
+    raise refuse(
         recipe,
         (NAMED_CHANGES, name),
         f"the change '{name}' changes nothing",
@@ -168,6 +198,7 @@ def _require_difference(
     )
 
 
-def _refuse(recipe: RecipeLayer, path: tuple[str, ...], what: str, expected: str) -> RecipeError:
+def refuse(recipe: RecipeLayer, path: tuple[str, ...], what: str, expected: str) -> RecipeError:
+    """The error for a section `changes` that cannot be, with its place."""
     todo = "`changes: {uniform attention: {finetune: {init: random}}}` is one; correct it, or leave it out"
     return RecipeError(what, where=recipe.nearest(path), expected=expected, todo=todo)

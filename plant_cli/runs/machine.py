@@ -7,6 +7,7 @@ import errno
 import os
 import platform
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import plant_cli
 from plant_cli.api import ResourceError, first_line
 from plant_cli.data.files import full_disk_code
 from plant_cli.runs.processes import process_count
@@ -118,6 +120,15 @@ def describe_environment(plugins: Iterable[str]) -> dict[str, Any]:
             for name in dict.fromkeys([*PACKAGES, *plugins])
             if (known := package_version(name)) is not None
         },
+        "commit": current_commit(Path.cwd()),
+    }
+
+
+def describe_origin() -> dict[str, Any]:
+    """The command, the version and the commit that a result comes from."""
+    return {
+        "command": shlex.join(["plant", *sys.argv[1:]]),
+        "plant": plant_cli.__version__,
         "commit": current_commit(Path.cwd()),
     }
 

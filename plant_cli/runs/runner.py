@@ -20,7 +20,7 @@ from plant_cli.api import (
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
-from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
+from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
 from plant_cli.runs.attempt import attempt, perform
 from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -35,7 +35,13 @@ from plant_cli.runs.recipes import (
 )
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.side_by_side import Workers, find_late, open_workers, run_side_by_side
+from plant_cli.runs.side_by_side import (
+    Workers,
+    find_awaited,
+    find_late,
+    open_workers,
+    run_side_by_side,
+)
 from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import (
     Consent,
@@ -46,6 +52,7 @@ from plant_cli.runs.steps import (
     resolve_step,
     resolve_steps,
 )
+from plant_cli.runs.tuning import expand_chosen
 
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
@@ -92,10 +99,12 @@ class RequestRunner:
         self.interruption = Interruption(request.reporter.note)
         self.corpora: dict[str, StoredCorpus] = {}  # read so far, by the hash of their data section
         over = parse_command(request.sets, request.flags)
-        self._over = over.without(NAMED_CHANGES)
+        self._over = over.without(NAMED_CHANGES, TUNING)
         recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
-        self._recipe = expand_changes(
-            merge_layers(recipe, over.only({NAMED_CHANGES})), request.registry
+        recipe = merge_layers(recipe, over.only({NAMED_CHANGES, TUNING}))
+        self.chosen = expand_chosen(recipe, self._over, request.registry)
+        self._recipe = (
+            expand_changes(recipe, request.registry) if self.chosen is None else self.chosen.layer
         )
         self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
@@ -139,6 +148,16 @@ class RequestRunner:
                 self.require_going_on(step.name)
                 yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
 
+    def steps_to(self, folder: str) -> list[Step]:
+        """The steps of the recipe up to the one of this name."""
+        steps = {step.name: step for step in self._steps()}
+        wanted, found = [folder], set[str]()
+        while wanted:
+            name = wanted.pop()
+            found.add(name)
+            wanted += find_awaited(steps[name], steps.values()) - found
+        return [step for step in steps.values() if step.name in found]
+
     def run_step(self, name: str) -> StepResult:
         """Run one step of the request's recipe."""
         return self._write(next(step for step in self._steps() if step.name == name), may_skip=True)
@@ -159,6 +178,8 @@ class RequestRunner:
     def _steps(self) -> list[Step]:
         """The steps of the request's recipe, repeated for its seeds."""
         steps = resolve_steps(self._recipe, self._over, self.request.registry)
+        if self.chosen is not None:
+            steps = [step for step in steps if step.name in self.chosen.needed]
         if self.request.seeds == 1:
             return steps
         recipe = repeat(
@@ -205,7 +226,7 @@ class RequestRunner:
             else RecipeLayer()
         )
         late: tuple[RecipeLayer, ...] = (
-            parse_command(self.request.sets, flags).without(NAMED_CHANGES),
+            parse_command(self.request.sets, flags).without(NAMED_CHANGES, TUNING),
         )
         for stage, option in spec.reads.items():
             given = merge_layers(self._recipe, *late)

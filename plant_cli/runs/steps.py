@@ -462,10 +462,10 @@ def resolve_step(
     require_tag(tag)
     shown = join_tag(spec.name, tag)
     merged = merge_layers(*(_gather(layer, spec, shown) for layer in layers))
-    options = _build(spec.options, merged, STAGE_OPTIONS, shown)
-    data = _build(DataSection, merged, "data", "data")
-    model = _build(ModelSection, merged, "model", "model")
-    machine = _build(MachineSection, merged, "machine", "machine")
+    options = build_options(spec.options, merged, STAGE_OPTIONS, shown)
+    data = build_options(DataSection, merged, "data", "data")
+    model = build_options(ModelSection, merged, "model", "model")
+    machine = build_options(MachineSection, merged, "machine", "machine")
     if spec.needs_run:
         options, data = options.located(), data.located()
     try:
@@ -533,7 +533,8 @@ def _require_mapping(layer: RecipeLayer, section: str) -> None:
         )
 
 
-def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
+def build_options(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
+    """Validated options from what a layer has under `part`, which users know as `shown`; `RecipeError` with the origin of a wrong value."""
     values: dict[str, Any] = {}
     for key, value in layer.values.get(part, {}).items():
         if part == STAGE_OPTIONS and key in SHARED_SECTIONS and key not in model.model_fields:

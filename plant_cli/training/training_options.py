@@ -125,9 +125,9 @@ class PretrainOptions(TrainingOptions):
     epochs: int | None = option(
         None,
         f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from {FEWEST} to {MOST}; "
-        f"{MOST} where queries start as they were drawn.",
+        f"{MOST} where queries start as they were drawn. 0: the start alone, a regression.",
         level="everyday",
-        ge=1,
+        ge=0,
     )
     least_gain: float = option(
         0.003, "Least gain in validation nDCG of an epoch that counts as better.", ge=0
@@ -213,6 +213,8 @@ class ByStart(Generic[Value]):
         return self.planted if planted else self.plain
 
 
+OF_SCORERS = {"network", "scorers", "relevance", "exclude", "tune", "allow_missing", "data"}
+"""Options that count without a network, too."""
 DEFAULT_SCORERS = ("words", "titles", "neighbours", "linear")
 RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
 RATE_BOOST = ByStart(planted=3e-3, plain=3e-2)
@@ -398,6 +400,10 @@ class FinetuneOptions(TrainingOptions):
                 "with --no-network at least one scorer is needed: leave --no-network out, or name --scorers"
             )
         return self
+
+    def ignores(self, name: str) -> bool:
+        """See `Options.ignores`."""
+        return not self.network and name not in OF_SCORERS
 
     def reads_stage(self, stage: str) -> bool:
         """See `Options.reads_stage`."""

@@ -112,3 +112,39 @@ def test_what_the_network_of_a_change_lacks_is_told_before_anything_trains(chang
             flags={"ablate": {"recipe": str(tmp_path / "r.yaml")}},
         )
     assert not list((tmp_path / "run").glob("*/stage.json"))
+
+
+TUNED = (
+    SCORERS
+    + "changes:\n  frequencies: {finetune: {scorers: [frequencies]}}\n"
+    + "tune: {over: {mig: {k: [5, 50]}, finetune: {epochs: [1, 2]}}}\n"
+)
+
+
+def test_all_systems_are_tuned_by_the_same_trials_and_test_is_read_at_the_end(ablate, tmp_path):
+    tuned, table, steps = ablate("mig: {}\n" + TUNED)
+    run = tmp_path / "run"
+    assert [row[:3] for row in tuned.rows] == [
+        ["full", 2, 0],
+        ["frequencies", 2, 0],
+    ]
+    assert [row[0] for row in table.rows] == ["full", "frequencies"]
+    assert not any(row[0] == "finetune" for row in steps.rows)  # nothing is trained untuned
+    data = read_json(run / "tuning.json", "the trials")
+    assert data["systems"]["full"]["chosen"].keys() == {"mig.k"}
+    assert {"command", "plant", "commit", "metric", "seed"} <= data.keys()
+    compared = read_json(run / "significance" / "significance.json", "the comparison")
+    figures = {compared["names"][name]: one["MAP"] for name, one in compared["validation"].items()}
+    assert figures == {name: one["figure"] for name, one in data["systems"].items()}
+    assert 0 < compared["frequencies_on_validation"] < figures["full"]
+    again = ablate("mig: {}\n" + TUNED, resume=True)
+    assert {row[1] for row in again[2].rows if row[0] != "significance"} == {"unchanged"}
+    best = run_at(run, "run", CLINIC[0], flags={"run": {"recipe": str(run / "tuned.yaml")}})
+    assert [row[1] for row in best.tables[-1].rows][:-1] == ["unchanged"] * (len(steps.rows) - 1)
+
+
+@pytest.mark.parametrize("tried", ["k: 5", "k: []"])
+def test_what_gives_nothing_to_try_is_refused(ablate, tried):
+    text = "mig: {}\n" + SCORERS + CHANGES + f"tune: {{over: {{mig: {{{tried}}}}}}}\n"
+    with pytest.raises(PlantError, match=r"gives nothing to try for 'mig\.k'"):
+        ablate(text)

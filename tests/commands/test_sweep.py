@@ -10,7 +10,7 @@ from builders import run_at
 from laboratory import CLINIC
 
 from plant_cli.api import Interrupted, RecipeError, UsageError
-from plant_cli.runs.runner import run_stage_below
+from plant_cli.runs.runner import run_below
 
 RECIPE = "mig: {k: 10}\nfinetune: {network: false, scorers: [words]}\neval: {}\n"
 SCORERS = "finetune.scorers=[words],[titles],[words, titles]"
@@ -192,12 +192,12 @@ def test_values_are_asked_for_beside_trials_at_work(sweep, side_by_side):
 def test_a_stop_waits_for_all_at_work_and_keeps_what_is_done(
     sweep, side_by_side, monkeypatch, tmp_path
 ):
-    def stop(request, name, tag):
-        if tag is not None and name == "finetune":
+    def stop(request, name):
+        if name.startswith("finetune-"):
             raise Interrupted("stopped", where="w", expected="e", todo="t")
-        return run_stage_below(request, name, tag)
+        return run_below(request, name)
 
-    monkeypatch.setattr("plant_cli.commands.sweep.run_stage_below", stop)
+    monkeypatch.setattr("plant_cli.runs.trials.run_below", stop)
     with pytest.raises(Interrupted):
         sweep(SCORERS, jobs=2)
     assert [path.name for path in (tmp_path / "run").glob("finetune*")] == ["finetune"]
