@@ -32,7 +32,7 @@ from plant_cli.network.reading import Room, Rows, lengths, sorted_batches
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 
-RIDGES = (10.0, 30.0, 100.0, 300.0, 1000.0)
+RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """λ that are tried."""
 RIDGE_SHARPNESSES = (0.0, 0.25)
 """Factors on the learned part of attention that are tried: relevance in the scores is sharp already."""
