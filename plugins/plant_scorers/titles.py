@@ -148,8 +148,18 @@ class TitleScorer:
         )
 
     def _view_one(self, document: Documents) -> Sequence[View]:
-        """The same of one document, made once: what is scored is then explained, too."""
-        return document.remember(("plant_scorers.titles", self), lambda: list(self._view(document)))
+        """The same of one document, made once: what is scored is then explained, too.
+
+        What a document remembers must not hold it: a cycle would keep both in memory after their use.
+        """
+        (_, *first), *others = document.remember(
+            ("plant_scorers.titles", self),
+            lambda: [
+                (None if passages is document else passages, owners, vectors)
+                for passages, owners, vectors in self._view(document)
+            ],
+        )
+        return [(document, *first), *others]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The title that fits best, with the words of the document that are alike."""

@@ -4,8 +4,8 @@ A page where texts are typed, suggestions looked at and decided upon; a JSON API
 Annif's API; metrics for a monitor. Texts of several requests are scored together. Runs are only read; what people
 decide goes to a file that `plant review import` reads.
 
-It needs the extra `serve` (fastapi, uvicorn) and, of the core, opened models (`scoring`), run folders (`runs`) and
-languages (`data`). The page is plain HTML, CSS and JavaScript in `page/`: nothing is built, nothing is fetched
+It needs the extra `serve` (fastapi, uvicorn, python-multipart, py3langid) and, of the core, opened models (`scoring`)
+and run folders (`runs`). The page is plain HTML, CSS and JavaScript in `page/`: nothing is built, nothing is fetched
 from elsewhere.
 """
 
@@ -43,6 +43,11 @@ class ServeOptions(Options):
         min_length=8,
     )
     open: bool = option(False, "Let other machines ask without a token.")
+    cors: tuple[str, ...] = option(
+        (),
+        "A site whose pages may ask from a browser, such as https://catalogue.example.org.",
+        value="ORIGIN",
+    )
     feedback: str | None = everyday(
         None,
         "Append decisions to this file: what people accept and reject.",
@@ -67,7 +72,7 @@ class ServeOptions(Options):
 
 def require_server(context: StageContext, options: ServeOptions) -> None:
     """Refuse, before anything is loaded, where the server's packages are not installed."""
-    for name in ("fastapi", "uvicorn"):
+    for name in ("fastapi", "uvicorn", "python_multipart", "py3langid"):
         if find_spec(name) is None:
             raise missing_package(
                 name, "which the server is made with", "serve", where="plant serve"

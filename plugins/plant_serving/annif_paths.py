@@ -9,25 +9,29 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.responses import JSONResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 import plant_cli
-from plant_cli.data.languages import find_language
 from plant_serving.http_bodies import (
+    MOST_DECISIONS,
     MOST_LABELS,
     MOST_TEXTS,
     Decided,
-    DocumentBody,
     LabelName,
     Probability,
     Words,
 )
+from plant_serving.known_languages import rank_languages
 from plant_serving.refusals import ANNIF, PROBLEM, STATUSES, Refusal
 from plant_serving.served_models import ServedModel
-from plant_serving.service import Service
+from plant_serving.service import DecidedDocument, Service
 
 DOCUMENTS_AT_ONCE = 32  # the most that Annif takes
 FIELDS = 100  # of a form
+MULTIPART = "multipart/form-data"
+FORMS = ("application/x-www-form-urlencoded", MULTIPART)
 Limit = Annotated[int, Field(ge=0, le=MOST_LABELS)]
 
 
@@ -69,6 +73,33 @@ class IndexedDocument(AnnifBody):
 
     text: Words | None = None
     subjects: list[AnnifSubject] | None = Field(None, max_length=MOST_LABELS)
+
+    @property
+    def decisions(self) -> list[Decided]:
+        """Its labels, each once, as accepted ones."""
+        labels = dict.fromkeys(subject.uri for subject in self.subjects or ())
+        return [Decided(label=label, decision="accept", score=None) for label in labels]
+
+
+def _require_few(documents: list[IndexedDocument]) -> list[IndexedDocument]:
+    if sum(len(one.subjects or ()) for one in documents) > MOST_DECISIONS:
+        raise ValueError(f"all documents together may have {MOST_DECISIONS:,} subjects at most")
+    return documents
+
+
+class LearnReply(BaseModel):
+    """What was stored, where that is not all of it or not all of it is known."""
+
+    stored: int = Field(description="Documents that were stored.")
+    left_out: int = Field(description="Documents without a text or without subjects.")
+    unknown: list[str] = Field(
+        description="Subjects that the model does not have; they were stored, too."
+    )
+
+
+_LEARNED: dict[int | str, dict[str, Any]] = {
+    200: {"model": LearnReply, "description": "Stored, but not all of it or not all of it known"}
+}
 
 
 class LanguageBody(AnnifBody):
@@ -130,14 +161,12 @@ def annif_router(service: Service) -> APIRouter:
     def project(project_id: str) -> dict[str, Any]:
         return _project(service.find(project_id))
 
-    takes_form = {
-        "required": True,
-        "content": {"application/x-www-form-urlencoded": {"schema": AnnifForm.model_json_schema()}},
-    }
+    schema = {"schema": AnnifForm.model_json_schema()}
+    takes_form = {"required": True, "content": dict.fromkeys(FORMS, schema)}
 
     @router.post("/projects/{project_id}/suggest", openapi_extra={"requestBody": takes_form})
     async def suggest_one(project_id: str, request: Request) -> dict[str, Any]:
-        form = AnnifForm.model_validate(_read_form(await request.body()))
+        form = AnnifForm.model_validate(await _read_form(request))
         return {"results": (await suggest(project_id, [form.text], form.limit, form.threshold))[0]}
 
     @router.post("/projects/{project_id}/suggest-batch")
@@ -153,37 +182,49 @@ def annif_router(service: Service) -> APIRouter:
             for results, one in zip(found, body.documents, strict=True)
         ]
 
-    @router.post("/projects/{project_id}/learn", status_code=204)
-    def learn(
-        project_id: str, body: Annotated[list[IndexedDocument], Field(max_length=MOST_TEXTS)]
+    @router.post("/projects/{project_id}/learn", status_code=204, responses=_LEARNED)
+    async def learn(
+        project_id: str,
+        body: Annotated[
+            list[IndexedDocument], Field(max_length=MOST_TEXTS), AfterValidator(_require_few)
+        ],
+        request: Request,
     ) -> Response:
+        """Nothing where all was stored and known."""
+        documents = [
+            DecidedDocument(text=one.text, decisions=one.decisions)
+            for one in body
+            if one.text is not None and one.subjects
+        ]
+        unknown: list[str] = []
         model = service.find(project_id)
-        for one in body:
-            labels = dict.fromkeys(subject.uri for subject in one.subjects or ())
-            if one.text is not None and labels:
-                decisions = [
-                    Decided(label=label, decision="accept", score=None) for label in labels
-                ]
-                service.store(model, DocumentBody(id=None, text=one.text), None, decisions)
-        return Response(status_code=204)
+        if documents:
+            unknown = await service.store(model, documents, request.state.deadline)
+        left_out = len(body) - len(documents)
+        if not unknown and not left_out:
+            return Response(status_code=204)
+        reply = LearnReply(stored=len(documents), left_out=left_out, unknown=unknown)
+        return JSONResponse(reply.model_dump())
 
     @router.post("/detect-language")
     def detect_language(body: LanguageBody) -> dict[str, Any]:
-        """One language gets all of the score: shares of several in one text are not measured."""
-        found = find_language(body.text)
-        known = found if found in body.languages else None
-        return {
-            "results": [
-                {"language": one, "score": float(one == known)}
-                for one in (*dict.fromkeys(body.languages), None)
-            ]
-        }
+        """The scores add up to 1; null has what another language, or none, may have."""
+        scores = rank_languages(body.text, body.languages)
+        return {"results": [{"language": one, "score": score} for one, score in scores.items()]}
 
     return router
 
 
-def _read_form(body: bytes) -> dict[str, str]:
+async def _read_form(request: Request) -> dict[str, str]:
+    """The fields of a form, in either of the two ways in which clients send it; a file is its content."""
+    body = await request.body()
     try:
+        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+            form = await request.form(max_fields=FIELDS, max_part_size=len(body))
+            return {
+                name: value if isinstance(value, str) else (await value.read()).decode()
+                for name, value in form.items()
+            }
         pairs = parse_qsl(
             body.decode(),
             keep_blank_values=True,
@@ -191,13 +232,13 @@ def _read_form(body: bytes) -> dict[str, str]:
             errors="strict",
             max_num_fields=FIELDS,
         )
-    except ValueError as error:
+    except (ValueError, HTTPException) as error:
         raise Refusal(
             400,
             "the form cannot be read",
             where="the body",
-            expected="application/x-www-form-urlencoded in UTF-8, with the field text",
-            todo="send it as `curl --data-urlencode text=…` does",
+            expected=f"{' or '.join(FORMS)} in UTF-8, with the field text",
+            todo="send it as `curl --data-urlencode text=…` or `curl -F text=…` does",
         ) from error
     return dict(pairs)
 

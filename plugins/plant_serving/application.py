@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from traceback import clear_frames
 from typing import Annotated, Any
@@ -12,6 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 import plant_cli
 from plant_cli.api import PlantError
@@ -31,7 +33,7 @@ from plant_serving.http_bodies import (
     SuggestReply,
 )
 from plant_serving.refusals import SEE_SCHEMA, STATUSES, Refusal, answer_refused, unexpected
-from plant_serving.service import Service
+from plant_serving.service import DecidedDocument, Service
 
 PAGE = Path(__file__).with_name("page")
 PAGE_TYPES = {
@@ -55,7 +57,8 @@ def build_server(
     hosts: frozenset[str] | None,
     token: str | None,
     log: Callable[[str], None],
-) -> FrontDoor:
+    origins: Collection[str] = (),
+) -> ASGIApp:
     """The application behind its door; see `FrontDoor` for the arguments."""
     door = FrontDoor(
         build_application(service, lambda: door.waiting),
@@ -63,9 +66,19 @@ def build_server(
         service.metrics,
         hosts=hosts,
         token=token,
+        origins=origins,
         log=log,
     )
-    return door
+    if not origins:
+        return door
+    return CORSMiddleware(
+        door,
+        allow_origins=origins,
+        allow_methods=("GET", "POST"),
+        allow_headers=("authorization", "content-type"),
+        allow_private_network=True,
+        expose_headers=("retry-after",),
+    )
 
 
 def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
@@ -141,8 +154,15 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
         )
 
     @app.post("/api/feedback")
-    def feedback(body: FeedbackBody) -> FeedbackReply:
-        unknown = service.store(service.find(body.model), body.document, body.who, body.decisions)
+    async def feedback(body: FeedbackBody, request: Request) -> FeedbackReply:
+        document = DecidedDocument(
+            id=body.document.id,
+            text=body.document.text,
+            who=body.who or "",
+            decisions=body.decisions,
+        )
+        model = service.find(body.model)
+        unknown = await service.store(model, [document], request.state.deadline)
         return FeedbackReply(stored=len(body.decisions), unknown=unknown)
 
     @app.get("/api/health")

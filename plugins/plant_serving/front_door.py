@@ -9,7 +9,7 @@ import hmac
 import re
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,11 @@ SAFE_HEADERS = {
     "cache-control": "no-store",
 }
 BUSY = {"retry-after": "1"}
+OWN_SITES = (
+    "same-origin",
+    "none",
+)  # `Sec-Fetch-Site` of the server's own page, and of what a user types
+LEFT = 499  # nginx's status for a client that did not wait; nobody sees it but the metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,21 @@ class Limits:
     max_bytes: int  # of a body
     timeout: float  # seconds from the first byte of a request to its answer
     concurrency: int  # requests that are answered at once; more are refused
+
+
+class Visit:
+    """The time that a request has; it is over at once where the client leaves before the answer."""
+
+    deadline: asyncio.Timeout  # None as its end: what was begun is done, however long it takes
+    left = False
+
+    async def watch(self, receive: Receive) -> None:
+        """Wait until the client leaves."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if self.deadline.when() is not None:
+            self.left = True
+            self.deadline.reschedule(asyncio.get_running_loop().time())
 
 
 class FrontDoor:
@@ -59,11 +79,15 @@ class FrontDoor:
         *,
         hosts: frozenset[str] | None,
         token: str | None,
+        origins: Collection[str],
         log: Callable[[str], None],
     ) -> None:
-        """`hosts` are the names by which the server may be asked, against pages that rename themselves to it; None: any name."""
+        """`hosts` are the names by which the server may be asked, against pages that rename themselves to it; None: any name.
+
+        `origins` are the sites whose pages may ask, beside the server's own.
+        """
         self._inner, self._limits, self._metrics = inner, limits, metrics
-        self._hosts, self._token, self._log = hosts, token, log
+        self._hosts, self._token, self._origins, self._log = hosts, token, origins, log
         self.waiting = 0  # requests that are being answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,12 +112,15 @@ class FrontDoor:
             ):  # what came after the request was no HTTP, and the connection is closed
                 await send(message)
 
+        visit = Visit()
         try:
-            async with asyncio.timeout(self._limits.timeout):
-                await self._enter(scope, receive, answer)
+            async with asyncio.timeout(self._limits.timeout) as visit.deadline:
+                await self._enter(scope, receive, answer, visit)
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # see `_refuse` of the application
-            if status:  # the answer has begun, and the error page of the application was sent
+            if visit.left and isinstance(error, TimeoutError):
+                status = LEFT
+            elif status:  # the answer has begun, and the error page of the application was sent
                 self._log_mistake(path, error)
             else:
                 await answer_refused(path, self._explain(path, error))(scope, receive, answer)
@@ -101,11 +128,12 @@ class FrontDoor:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count(route, status, time.perf_counter() - started)
 
-    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _enter(self, scope: Scope, receive: Receive, send: Send, visit: Visit) -> None:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         self._require_host(headers)
+        self._require_site(scope["path"], headers)
         self._require_token(scope["path"], headers)
         body = await self._read(headers, receive)
         if self.waiting >= self._limits.concurrency and scope["method"] == "POST":
@@ -122,11 +150,14 @@ class FrontDoor:
         async def replay() -> Message:
             return messages.pop() if messages else await receive()
 
+        scope.setdefault("state", {})["deadline"] = visit.deadline
+        leaving = asyncio.create_task(visit.watch(receive))
         self.waiting += 1
         try:
             await self._inner(scope, replay, send)
         finally:
             self.waiting -= 1
+            leaving.cancel()
 
     def _explain(self, path: str, error: Exception) -> Refusal:
         if isinstance(error, Refusal):
@@ -156,8 +187,9 @@ class FrontDoor:
     def _require_host(self, headers: Mapping[str, str]) -> None:
         if self._hosts is None:
             return
+        given = headers.get("host", "")
         try:
-            name = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+            name = "" if "@" in given else urlsplit(f"//{given}").hostname or ""
         except ValueError:
             name = ""
         if name not in self._hosts:
@@ -167,6 +199,19 @@ class FrontDoor:
                 where="the header Host",
                 expected=f"one of {', '.join(sorted(self._hosts))}",
                 todo="use that name, or let the reverse proxy send it as Host",
+            )
+
+    def _require_site(self, path: str, headers: Mapping[str, str]) -> None:
+        """Refuse what a page of another site sends through a browser: it could not read the answer, and the work would be done."""
+        if OPEN_PATHS.fullmatch(path) or headers.get("origin") in self._origins:
+            return
+        if headers.get("sec-fetch-site", "none") not in OWN_SITES:
+            raise Refusal(
+                403,
+                "a page of another site asks",
+                where="the header Sec-Fetch-Site",
+                expected="the server's own page, a program, or a site that --cors names",
+                todo="start the server with --cors ORIGIN, such as --cors https://catalogue.example.org",
             )
 
     def _require_token(self, path: str, headers: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ def _require_characters(text: str) -> str:
 
 Words = Annotated[str, AfterValidator(_require_characters)]
 MOST_TEXTS, MOST_LABELS, MOST_PAIRS, MOST_EXPLAINED = 1000, 1000, 100_000, 100
+MOST_DECISIONS = 10_000  # of all documents of a request
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 LabelName = Annotated[Words, Field(min_length=1, max_length=2000)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from plant_cli.api import Result, StageContext, UsageError
@@ -16,13 +18,18 @@ from plant_serving.service import Service
 from plant_serving.web_server import bind, is_loopback, run_server
 
 TOKEN = "PLANT_TOKEN"
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")
 
 
 def run(context: StageContext, options: ServeOptions) -> Result:
     """Answer requests until a signal ends the server; the runs do not change."""
     token, local = _find_token(options), is_loopback(options.host)
     with bind(options.host, options.port) as opened:
-        feedback = None if options.feedback is None else FeedbackFile(Path(options.feedback))
+        feedback = (
+            None
+            if options.feedback is None
+            else FeedbackFile(Path(options.feedback), context.reporter.warn)
+        )
         paths = [Path(run) for run in options.runs] or [context.run_path]
         models = open_models(context.request, paths, context.tag, options.batch_wait / 1000)
         service = Service(models=models, feedback=feedback)
@@ -34,7 +41,14 @@ def run(context: StageContext, options: ServeOptions) -> Result:
             timeout=options.timeout,
             concurrency=options.concurrency,
         )
-        server = build_server(service, limits, hosts=hosts, token=token, log=context.reporter.warn)
+        server = build_server(
+            service,
+            limits,
+            hosts=hosts,
+            token=token,
+            log=context.reporter.warn,
+            origins=_require_origins(options.cors),
+        )
         known = "; ".join(
             f"{name}: {len(model.loaded.opened.labels):,} labels" for name, model in models.items()
         )
@@ -68,3 +82,16 @@ def _find_token(options: ServeOptions) -> str | None:
             todo=f"export {TOKEN}=$(openssl rand -hex 16), or say with --open that everybody may use it",
         )
     return token
+
+
+def _require_origins(given: Sequence[str]) -> Sequence[str]:
+    """The origins, each as browsers write it."""
+    for origin in given:
+        if _ORIGIN.fullmatch(origin) is None or origin.endswith((":80", ":443")):
+            raise UsageError(
+                "this is no origin of a page",
+                where=f"--cors {origin}",
+                expected="scheme, host in small letters, and the port unless it is the usual one, without a path",
+                todo="give the beginning of the page's address, such as --cors https://catalogue.example.org",
+            )
+    return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
+from plant_cli.data.blocks import checking
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import Run
 from plant_cli.runs.runner import RequestRunner
+from plant_cli.runs.session import never
 from plant_cli.scoring.decisions import REVIEWED_FROM
 from plant_cli.scoring.known_words import LITTLE
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.opened_models import OpenModel, open_in
-from plant_cli.scoring.top_labels import Scoring, TopLabels
+from plant_cli.scoring.top_labels import Scoring, TopLabels, raise_if_stopped
 from plant_serving.label_search import LabelSearch
 
 TEXTS_AT_ONCE = 32  # texts that are scored in one go
@@ -73,11 +75,19 @@ class LoadedModel:
             *([] if scorers is None else (one.name for one in scorers.scorers)),
         ]
 
-    def suggest(self, texts: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    def suggest(
+        self, texts: Sequence[str], limit: int, should_stop: Callable[[], bool] = never
+    ) -> list[dict[str, Any]]:
         """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
         top = self.opened.model.score(
             texts,
-            Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter),
+            Scoring(
+                name="texts",
+                k=limit,
+                batch=TEXTS_AT_ONCE,
+                reporter=self.opened.reporter,
+                should_stop=should_stop,
+            ),
         )
         answers = []
         for row, (text, found) in enumerate(
@@ -136,6 +146,21 @@ class Waiting:
     texts: Sequence[str] = ()
     limit: int = 0
     result: Future[Any] = field(default_factory=Future)
+    left: bool = False  # nobody waits for the result any more
+
+
+def cut_jobs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts in jobs of which each takes a second or so: a long text is alone."""
+    some: list[str] = []
+    size = 0
+    for text in texts:
+        if some and (len(some) == TEXTS_AT_ONCE or size + len(text) > CHARACTERS_AT_ONCE):
+            yield some
+            some, size = [], 0
+        some.append(text)
+        size += len(text)
+    if some:
+        yield some
 
 
 class ServedModel:
@@ -149,21 +174,17 @@ class ServedModel:
         self._thread = Thread(target=self._work, name=f"model {self.id}", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[LoadedModel], Any]) -> Future[Any]:
-        """Have the model's thread do something; the result comes with the future."""
+    def submit(self, work: Callable[[LoadedModel], Any]) -> Waiting:
+        """Have the model's thread do something."""
         job = Waiting(work=work)
         self._waiting.put(job)
-        return job.result
+        return job
 
-    def score(self, texts: Sequence[str], limit: int) -> list[Future[Any]]:
-        """Have texts scored: a future for every `TEXTS_AT_ONCE` of them, with a list of answers (`LoadedModel.suggest`)."""
-        jobs = [
-            Waiting(texts=texts[first : first + TEXTS_AT_ONCE], limit=limit)
-            for first in range(0, len(texts), TEXTS_AT_ONCE)
-        ]
-        for job in jobs:
-            self._waiting.put(job)
-        return [job.result for job in jobs]
+    def score(self, texts: Sequence[str], limit: int) -> Waiting:
+        """Have a few texts scored (`cut_jobs`), together with those of others: a list of answers (`LoadedModel.suggest`)."""
+        job = Waiting(texts=texts, limit=limit)
+        self._waiting.put(job)
+        return job
 
     def close(self) -> None:
         """End the thread once all jobs are done."""
@@ -243,9 +264,17 @@ def _do(loaded: LoadedModel, jobs: Sequence[Waiting]) -> None:
         _finish(together, lambda: _score_together(loaded, together))
 
 
+def _are_left(jobs: Sequence[Waiting]) -> bool:
+    return all(job.left for job in jobs)
+
+
 def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[dict[str, Any]]]:
     answers = iter(
-        loaded.suggest([text for job in jobs for text in job.texts], max(job.limit for job in jobs))
+        loaded.suggest(
+            [text for job in jobs for text in job.texts],
+            max(job.limit for job in jobs),
+            partial(_are_left, jobs),
+        )
     )
     parts = [[next(answers) for _ in job.texts] for job in jobs]
     return [
@@ -255,10 +284,11 @@ def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[d
 
 
 def _finish(jobs: Sequence[Waiting], work: Callable[[], Iterable[Any]]) -> None:
-    """Give each job its result, or all of them the error."""
+    """Give each job its result, or all of them the error; the work stops where nobody waits for any of them."""
     try:
-        for job, result in zip(jobs, work(), strict=True):
-            job.result.set_result(result)
+        with checking(lambda: raise_if_stopped(partial(_are_left, jobs))):
+            for job, result in zip(jobs, work(), strict=True):
+                job.result.set_result(result)
     except BaseException as error:
         for job in jobs:
             job.result.set_exception(error)

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from plant_cli.api import PlantError, near_names
 from plant_serving.feedback_file import FeedbackFile
-from plant_serving.http_bodies import Decided, DocumentBody
+from plant_serving.http_bodies import Decided
 from plant_serving.refusals import Refusal
-from plant_serving.served_models import LoadedModel, ServedModel
+from plant_serving.served_models import LoadedModel, ServedModel, Waiting, cut_jobs
 from plant_serving.server_metrics import ServerMetrics
+
+MOST_SPELT = 300_000  # characters of the different words of a text; a novel in English has 150,000
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidedDocument:
+    """A document and what a person decided on its labels."""
+
+    id: str | None = None  # None: a hash of the text
+    text: str
+    who: str = ""
+    decisions: Sequence[Decided]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +58,12 @@ class Service:
     async def suggest(
         self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float
     ) -> list[dict[str, Any]]:
-        """The labels of texts; see `LoadedModel.suggest`."""
+        """The labels of texts; see `LoadedModel.suggest`. A few are scored at a time, so that other requests come in between."""
+        await _require_few_words(texts)
         self.metrics.texts += len(texts)
-        parts = await asyncio.gather(*map(asyncio.wrap_future, model.score(texts, limit)))
-        answers = [answer for part in parts for answer in part]
+        answers: list[dict[str, Any]] = []
+        for some in cut_jobs(texts):
+            answers += await _wait_for(model.score(some, limit))
         if threshold > 0:
             for answer in answers:
                 answer["suggestions"] = [
@@ -77,17 +95,19 @@ class Service:
                 )
             return [one.to_json() for one in loaded.opened.explain(text, labels)]
 
-        return await asyncio.wrap_future(model.submit(work))
+        await _require_few_words([text])
+        found: list[dict[str, Any]] = await _wait_for(model.submit(work))
+        return found
 
-    def store(
-        self,
-        model: ServedModel,
-        document: DocumentBody,
-        who: str | None,
-        decisions: Sequence[Decided],
+    async def store(
+        self, model: ServedModel, documents: Sequence[DecidedDocument], deadline: asyncio.Timeout
     ) -> list[str]:
-        """Keep decisions, a row for each as `plant review import` reads them; gives the labels that the model does not have."""
-        if self.feedback is None:
+        """Keep decisions, a row for each as `plant review import` reads them; gives the labels that the model does not have.
+
+        From here on nobody is told that time is over: what is being written will be kept.
+        """
+        feedback = self.feedback
+        if feedback is None:
             raise Refusal(
                 404,
                 "this server keeps no feedback",
@@ -95,44 +115,77 @@ class Service:
                 expected="a file for it",
                 todo="start the server with --feedback FILE",
             )
-        loaded = model.loaded
-        labels, now = (
-            loaded.opened.labels,
-            datetime.now().astimezone().isoformat(timespec="seconds"),
-        )
-        places = {
-            one.label: place
-            for one in decisions
-            if (place := labels.positions.get(one.label)) is not None
-        }
-        text = document.text
-        shared = {
-            "doc_id": document.id or hashlib.sha256(text.encode()).hexdigest()[:16],
-            "heading": "",
-            "text": text,
-        }
-        rows = [
-            {
-                **shared,
-                "label": one.label,
-                "title": labels.titles[places[one.label]] if one.label in places else None,
-                "score": one.score,
-                "band": _band(loaded, places.get(one.label), one.score),
-                "decision": one.decision,
-                "evidence": "",
-                "who": who or "",
-                "time": now,
-                "model": model.id,
-            }
-            for one in decisions
-        ]
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        rows = [row for one in documents for row in _make_rows(model.id, model.loaded, one, now)]
+        deadline.reschedule(None)
         try:
-            self.feedback.append(rows)
+            await run_in_threadpool(feedback.append, rows)
         except PlantError as error:
             raise Refusal(
                 503, error.what, where=error.where, expected=error.expected, todo=error.todo
             ) from error
-        return [one.label for one in decisions if one.label not in places]
+        places = model.loaded.opened.labels.positions
+        labels = dict.fromkeys(one.label for document in documents for one in document.decisions)
+        return [label for label in labels if label not in places]
+
+
+async def _wait_for(job: Waiting) -> Any:
+    """The result of a job, which stops once nobody waits for it."""
+    try:
+        return await asyncio.wrap_future(job.result)
+    finally:
+        job.left = True
+
+
+async def _require_few_words(texts: Sequence[str]) -> None:
+    """Refuse a text of so many different words that it would hold up all others: seconds and memory grow with them."""
+    for place, text in enumerate(texts):
+        if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text):
+            raise Refusal(
+                422,
+                "the text has too many different words",
+                where=f"text {place + 1}",
+                expected=f"different words of {MOST_SPELT:,} characters together, at most",
+                todo="send the parts of the text one by one",
+            )
+
+
+def has_few_words(text: str) -> bool:
+    """Whether the different words of a text have `MOST_SPELT` characters together, at most; it ends with the first beyond."""
+    seen, left = set[str](), MOST_SPELT
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if word not in seen:
+            seen.add(word)
+            left -= len(word)
+            if left < 0:
+                return False
+    return True
+
+
+def _make_rows(
+    name: str, loaded: LoadedModel, document: DecidedDocument, now: str
+) -> Iterator[dict[str, Any]]:
+    """A row for each decision; the text is in the first alone, however many there are."""
+    index, text = loaded.opened.labels, document.text
+    doc_id = document.id or hashlib.sha256(text.encode()).hexdigest()[:16]
+    for one in document.decisions:
+        place = index.positions.get(one.label)
+        yield {
+            "doc_id": doc_id,
+            "heading": "",
+            "text": text,
+            "label": one.label,
+            "title": None if place is None else index.titles[place],
+            "score": one.score,
+            "band": _band(loaded, place, one.score),
+            "decision": one.decision,
+            "evidence": "",
+            "who": document.who,
+            "time": now,
+            "model": name,
+        }
+        text = ""
 
 
 def _band(loaded: LoadedModel, place: int | None, score: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +56,21 @@ def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..
     log: list[str] = []
 
     def start(
-        *, hosts: Any = None, token: str | None = None, keeps: bool = True, **limits: Any
+        *,
+        hosts: Any = None,
+        token: str | None = None,
+        keeps: bool = True,
+        origins: Sequence[str] = (),
+        **limits: Any,
     ) -> TestClient:
         service = Service(models=models, feedback=feedback if keeps else None)
         server = build_server(
-            service, Limits(**{**LIMITS, **limits}), hosts=hosts, token=token, log=log.append
+            service,
+            Limits(**{**LIMITS, **limits}),
+            hosts=hosts,
+            token=token,
+            log=log.append,
+            origins=origins,
         )
         client = TestClient(server, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
         client.log, client.service = log, service  # type: ignore[attr-defined]

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+MULTIPART = {"content-type": "multipart/form-data; boundary=x"}
+NO_BOUNDARY = {"content-type": "multipart/form-data"}
+FULL = {"text": "a", "subjects": [{"uri": "u"}] * 1000}
 PROBLEM = {"type", "title", "status", "detail"}
 
 
@@ -75,36 +78,77 @@ def test_suggestions_of_a_batch(client: TestClient, known: str) -> None:
     assert [(one["document_id"], len(one["results"])) for one in answer] == [("a", 2), (None, 0)]
 
 
-def test_what_is_to_be_learned_is_kept_for_review(client: TestClient, feedback: Any) -> None:
+def test_what_is_to_be_learned_is_kept_for_review(
+    client: TestClient, feedback: Any, models: Any
+) -> None:
     body = [
         {"text": "a", "subjects": [{"uri": "u1", "label": "x"}, {"uri": "u2"}, {"uri": "u1"}]},
         {"text": "b"},
         {"subjects": []},
     ]
     answer = client.post("/v1/projects/clinic/learn", json=body)
-    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.status_code == 200
+    assert answer.json() == {"stored": 1, "left_out": 2, "unknown": ["u1", "u2"]}
     rows = [json.loads(line) for line in feedback.path.read_text("utf-8").splitlines()]
     assert [(row["text"], row["label"], row["decision"], row["score"]) for row in rows] == [
         ("a", "u1", "accept", None),
-        ("a", "u2", "accept", None),
+        ("", "u2", "accept", None),
     ]
+    known = models["clinic"].loaded.opened.labels.ids[0]
+    whole = [{"text": "a", "subjects": [{"uri": known}]}]
+    answer = client.post("/v1/projects/clinic/learn", json=whole)
+    assert (answer.status_code, answer.content) == (204, b"")
 
 
-FINNISH = "Se on hyvä, että kirjasto on auki ja että sen voi löytää, kun hän ei ole kotona mutta jos se on niin kuin oli"
+SENTENCES = {
+    "fi": "Kirjasto on avoinna arkisin kello yhdeksästä kello kahteenkymmeneen",
+    "de": "Der Patient wurde gestern mit Atemnot aufgenommen",
+    "en": "annual report of the library and its branches",
+    "sv": "Biblioteket är öppet på vardagar mellan nio och",
+    "et": "Raamatukogu on avatud tööpäeviti kella üheksast kella kaheksani",
+    "es": "La biblioteca está abierta todos los días laborables",
+    "fr": "Les lecteurs peuvent emprunter cinq livres par mois",
+    "pl": "Biblioteka jest czynna w dni robocze od dziewiątej",
+    "nl": "De bibliotheek is op werkdagen geopend vanaf negen",
+    "hr": "Knjižnica je otvorena radnim danom od devet sati",
+    "ru": "Библиотека открыта по рабочим дням с девяти часов",
+}
+
+
+@pytest.mark.parametrize("wanted", SENTENCES)
+def test_a_short_sentence_is_in_the_likeliest_of_the_languages(
+    client: TestClient, wanted: str
+) -> None:
+    languages = list(dict.fromkeys([wanted, "en", "fi", "de", "sv"]))[:5]
+    body = {"text": SENTENCES[wanted], "languages": languages}
+    results = client.post("/v1/detect-language", json=body).json()["results"]
+    scores = {one["language"]: one["score"] for one in results}
+    assert list(scores) == [*languages, None]
+    assert sum(scores.values()) == pytest.approx(1)
+    assert max(scores, key=lambda one: scores[one]) == wanted
+
+
+@pytest.mark.parametrize("text", [SENTENCES["fi"], "123", ""])
+def test_a_text_in_none_of_the_languages(client: TestClient, text: str) -> None:
+    body = {"text": text, "languages": ["en", "qqq"]}
+    results = client.post("/v1/detect-language", json=body).json()["results"]
+    assert results[-1]["language"] is None
+    assert results[-1]["score"] > 0.99
 
 
 @pytest.mark.parametrize(
-    ("text", "languages", "found"),
-    [(FINNISH, ["en", "fi"], "fi"), (FINNISH, ["en", "sv"], None), ("123", ["en"], None)],
+    "send",
+    [
+        lambda text: {"files": {"text": (None, text), "limit": (None, "3")}},
+        lambda text: {"files": {"text": ("t.txt", text, "text/plain")}, "data": {"limit": "3"}},
+    ],
 )
-def test_one_language_is_found_or_none(
-    client: TestClient, text: str, languages: list[str], found: str | None
-) -> None:
-    results = client.post(
-        "/v1/detect-language", json={"text": text, "languages": languages}
-    ).json()["results"]
-    assert [one["language"] for one in results] == [*languages, None]
-    assert [one["language"] for one in results if one["score"] == 1.0] == [found]
+def test_forms_of_any_client(client: TestClient, known: str, send: Any) -> None:
+    path, text = "/v1/projects/clinic/suggest", f"{known} ä"
+    expected = client.post(path, data={"text": text, "limit": "3"}).json()
+    answer = client.post(path, **send(text))
+    assert (answer.status_code, len(expected["results"])) == (200, 3)
+    assert answer.json() == expected
 
 
 @pytest.mark.parametrize(
@@ -116,10 +160,16 @@ def test_one_language_is_found_or_none(
         ("projects/clinic/suggest", {"data": {"text": "a", "threshold": "nan"}}, 422),
         ("projects/clinic/suggest", {"content": b"text=%ff"}, 400),
         ("projects/clinic/suggest", {"content": b"text"}, 400),
+        ("projects/clinic/suggest", {"json": {"text": "a"}}, 400),
+        ("projects/clinic/suggest", {"files": {"texts": (None, "a")}}, 422),
+        ("projects/clinic/suggest", {"files": {"text": ("t", b"\xff")}}, 400),
+        ("projects/clinic/suggest", {"content": b"--x", "headers": MULTIPART}, 422),
+        ("projects/clinic/suggest", {"content": b"", "headers": NO_BOUNDARY}, 400),
         ("projects/clinic/suggest", {"content": b"a=b&" * 200 + b"text=a"}, 400),
         ("projects/clinic/suggest-batch", {"json": {"documents": [{"text": "a"}] * 33}}, 422),
         ("projects/clinic/suggest-batch", {"content": b"{"}, 422),
         ("projects/clinic/learn", {"json": [{"text": "a", "subjects": [{"label": "x"}]}]}, 422),
+        ("projects/clinic/learn", {"json": [FULL] * 11}, 422),
         ("detect-language", {"json": {"text": "a", "languages": []}}, 422),
         ("elsewhere", {"json": {}}, 404),
     ],

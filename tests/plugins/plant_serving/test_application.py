@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
-from plant_serving import served_models
+from plant_serving import served_models, service
 from plant_serving.served_models import NOTES, LoadedModel, ServedModel
 from starlette.testclient import TestClient
 
+from plant_cli.api import Documents, PlantError
+from plant_cli.data.blocks import stop_if_asked
 from plant_cli.scoring.opened_models import open_model
 
 UNKNOWN = "xqzw vbnm"
@@ -53,11 +57,11 @@ def test_texts_of_several_requests_are_scored_together_and_parted(
     models: dict[str, ServedModel], text: str
 ) -> None:
     model = models["clinic"]
-    alone = [model.score([text], limit)[0].result() for limit in (1, 5)]
-    futures = [model.score([text], limit)[0] for limit in (1, 5)] + [
+    alone = [model.score([text], limit).result.result() for limit in (1, 5)]
+    jobs = [model.score([text], limit) for limit in (1, 5)] + [
         model.submit(lambda loaded: loaded.documents)
     ]
-    assert [future.result() for future in futures] == [*alone, model.loaded.documents]
+    assert [job.result.result() for job in jobs] == [*alone, model.loaded.documents]
     assert [len(one[0]["suggestions"]) for one in alone] == [1, 5]
 
 
@@ -147,6 +151,7 @@ def test_decisions_are_kept_in_the_form_of_a_review(
         },
         {
             **shared,
+            "text": "",
             "label": "retired",
             "title": None,
             "score": None,
@@ -154,6 +159,43 @@ def test_decisions_are_kept_in_the_form_of_a_review(
             "decision": "reject",
         },
     ]
+
+
+def test_a_text_is_stored_once_a_request(client: TestClient, feedback: Any) -> None:
+    """With the text in each row, 1.9 MB became 1.9 GB."""
+    decisions = [{"label": str(number), "decision": "accept"} for number in range(1000)]
+    body = {"document": {"text": "x" * 50_000}, "decisions": decisions}
+    assert client.post(FEEDBACK, json=body).json()["stored"] == 1000
+    size = feedback.path.stat().st_size
+    assert size < 10 * len(json.dumps(body))
+    documents = [{"text": "x" * 50_000, "subjects": [{"uri": str(one)} for one in range(500)]}]
+    assert client.post("/v1/projects/clinic/learn", json=documents).status_code == 200
+    assert feedback.path.stat().st_size - size < 10 * len(json.dumps(documents))
+
+
+def test_what_is_being_written_is_never_given_up(
+    serve: Any, feedback: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is told to come again would store it twice."""
+    append = feedback.append
+    monkeypatch.setattr(feedback, "append", lambda rows: (sleep(0.5), append(rows)))
+    answer = serve(timeout=0.2).post(
+        FEEDBACK, content=DECIDED % ONE, headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["stored"]) == (200, 1)
+
+
+def test_what_scores_a_text_does_not_keep_it(models: dict[str, ServedModel], text: str) -> None:
+    """A cycle through what a document remembers kept its matrices until Python looked for cycles."""
+    loaded = models["clinic"].loaded
+    loaded.suggest([text], 3)
+    gc.collect()
+    gc.disable()
+    try:
+        loaded.suggest([text], 3)
+        assert [one for one in gc.get_objects() if isinstance(one, Documents)] == []
+    finally:
+        gc.enable()
 
 
 def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
@@ -180,7 +222,10 @@ def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
         list(schema["paths"][path]["post"]["requestBody"]["content"])
         for path in (SUGGEST, "/v1/projects/{project_id}/suggest")
     ]
-    assert taken == [["application/json"], ["application/x-www-form-urlencoded"]]
+    assert taken == [
+        ["application/json"],
+        ["application/x-www-form-urlencoded", "multipart/form-data"],
+    ]
 
 
 DEEP = b'{"texts":' + b"[" * 50_000
@@ -274,6 +319,58 @@ def test_a_mistake_of_the_program_shows_no_text(
     assert "secret" not in line + answer.text
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("x" * 2000, 422), (" ".join(map(str, range(1000))), 422), ("fever cough " * 200, 200)],
+)
+def test_a_text_of_too_many_different_words_is_refused_before_any_work(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, text: str, status: int
+) -> None:
+    monkeypatch.setattr(service, "MOST_SPELT", 1500)
+    for path, more in ((SUGGEST, {}), ("/api/explain", {"labels": ["J45.909"]})):
+        answer = client.post(path, json={"text": text, **more})
+        assert answer.status_code in (status, 404), answer.text
+    assert service.has_few_words("word " * 500_000)
+
+
+def test_work_that_nobody_waits_for_stops(models: dict[str, ServedModel]) -> None:
+    model, begun, free = models["clinic"], Event(), Event()
+
+    def work(loaded: LoadedModel) -> None:
+        begun.set()
+        assert free.wait(20)
+        stop_if_asked()  # as long computations do
+        raise AssertionError("it went on")
+
+    job = model.submit(work)
+    assert begun.wait(20)
+    job.left = True
+    free.set()
+    with pytest.raises(PlantError, match="stopped"):
+        job.result.result(20)
+    waiting = model.submit(lambda loaded: 1)
+    assert waiting.result.result(20) == 1
+
+
+def test_texts_of_a_request_are_scored_one_job_after_the_other(
+    client: TestClient, models: dict[str, ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that others come in between, and the rest is never begun where the client leaves."""
+    waiting: list[int] = []
+    score = ServedModel.score
+    monkeypatch.setattr(
+        ServedModel,
+        "score",
+        lambda self, texts, limit: (
+            waiting.append(self._waiting.qsize()) or score(self, texts, limit)
+        ),
+    )
+    answer = client.post(SUGGEST, json={"texts": ["fever"] * 100})
+    assert len(answer.json()["results"]) == 100
+    assert waiting == [0, 0, 0, 0]
+    assert [len(one) for one in served_models.cut_jobs(["x" * 200_000] * 3)] == [1, 1, 1]
+
+
 def test_long_texts_are_scored_a_few_at_a_time(
     models: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,13 +379,15 @@ def test_long_texts_are_scored_a_few_at_a_time(
     monkeypatch.setattr(
         LoadedModel,
         "suggest",
-        lambda self, texts, limit: sizes.append(len(texts)) or [{"suggestions": []}] * len(texts),
+        lambda self, texts, limit, should_stop: (
+            sizes.append(len(texts)) or [{"suggestions": []}] * len(texts)
+        ),
     )
     monkeypatch.setattr(served_models, "CHARACTERS_AT_ONCE", 10)
     free = Event()
     models["clinic"].submit(lambda loaded: free.wait(20))
     answers = [
-        models["clinic"].score([text], 3)[0]
+        models["clinic"].score([text], 3).result
         for text in ("fever", "cough", "fever and cough", "fever")
     ]
     free.set()

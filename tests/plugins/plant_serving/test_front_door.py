@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import threading
 from collections.abc import Iterator
@@ -64,6 +65,7 @@ def test_page_and_health_need_no_token(serve: Any) -> None:
         ("[::1]:8000", 200),
         ("evil.example", 400),
         ("", 400),
+        ("evil@127.0.0.1", 400),
         ("[::1", 400),
     ],
 )
@@ -72,6 +74,44 @@ def test_a_page_that_renames_itself_to_this_machine_is_refused(
 ) -> None:
     client = serve(hosts=frozenset({"localhost", "127.0.0.1", "::1"}))
     assert client.get("/api/models", headers={"host": host}).status_code == status
+
+
+CATALOGUE = "https://catalogue.example.org"
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("origin", [None, "https://other.example.org", "null"])
+def test_a_page_of_another_site_makes_no_work(serve: Any, site: str, origin: str | None) -> None:
+    headers = {"sec-fetch-site": site, **({} if origin is None else {"origin": origin})}
+    client = serve(origins=[CATALOGUE])
+    form = {"data": {"text": "a"}}
+    asked = client.post("/v1/projects/clinic/suggest", headers=headers, **form)
+    assert (asked.status_code, asked.headers.get("access-control-allow-origin")) == (403, None)
+    assert client.get("/api/labels?q=a", headers=headers).status_code == 403
+    assert [client.get(path, headers=headers).status_code for path in ("/", "/api/health")] == [
+        200,
+        200,
+    ]
+    for own in ({"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}, {}):
+        assert client.post("/api/suggest", headers=own, **ASKED).status_code == 200
+
+
+def test_a_site_that_is_named_may_ask(serve: Any) -> None:
+    client = serve(origins=[CATALOGUE], token=TOKEN)
+    preflight = {"access-control-request-method": "POST"}
+    preflight["access-control-request-headers"] = "authorization, content-type"
+    for origin, status in ((CATALOGUE, 200), (f"{CATALOGUE}.evil.org", 400), ("null", 400)):
+        given = {"origin": origin, **preflight}
+        answer = client.options("/api/suggest", headers=given)
+        allowed = answer.headers.get("access-control-allow-origin")
+        assert (answer.status_code, allowed) == (status, origin if status == 200 else None)
+    asked = {"origin": CATALOGUE, "sec-fetch-site": "cross-site"}
+    for headers, status in (({"authorization": f"Bearer {TOKEN}"}, 200), ({}, 401)):
+        answer = client.post("/api/suggest", headers={**asked, **headers}, **ASKED)
+        assert answer.status_code == status
+        assert answer.headers["access-control-allow-origin"] == CATALOGUE
+        assert answer.headers["vary"] == "Origin"
+        assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/", "/api/models", "/nowhere", "/v1/projects/none"])
@@ -136,7 +176,7 @@ def test_a_request_that_takes_too_long_is_given_up(
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json()["error"]["what"] == "the request took longer than 0.2 seconds"
     held.set()
-    assert models["clinic"].submit(lambda loaded: 1).result(20) == 1
+    assert models["clinic"].submit(lambda loaded: 1).result.result(20) == 1
     assert client.post("/api/suggest", **ASKED).status_code == 200
 
 
@@ -161,3 +201,25 @@ def test_too_many_requests_are_told_to_come_again(serve: Any, held: threading.Ev
         for thread in threads:
             thread.join()
     assert answers == [503, 503, 503, 200, 200]
+
+
+def test_a_client_that_leaves_ends_its_work(serve: Any, models: Any, held: threading.Event) -> None:
+    """The job of a client that left is not begun, and counts as no error of the server."""
+    client = serve()
+    messages = [{"type": "http.request", "body": b'{"text": "a"}'}, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/api/suggest", "headers": headers}
+    scope |= {"query_string": b"", "http_version": "1.1", "scheme": "http", "root_path": ""}
+    asyncio.run(client.app(scope, receive, send))
+    assert sent == []
+    held.set()
+    assert models["clinic"].submit(lambda loaded: 1).result.result(20) == 1
+    assert client.service.metrics.requests["/api/suggest", 499] == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import re
 import shutil
 import signal
@@ -17,7 +19,7 @@ from builders import run_at
 from laboratory import CLINIC
 from plant_serving.feedback_file import FeedbackFile
 from plant_serving.served_models import open_models, renew
-from plant_serving.web_server import bind, is_loopback
+from plant_serving.web_server import bind, is_loopback, run_server
 
 from plant_cli.api import PlantError, Request, SilentReporter
 from plant_cli.registry import installed
@@ -106,6 +108,69 @@ def test_a_line_that_was_cut_off_stays_alone(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == '{"a":1}\n{"b":\n{"c": "ä"}\n{"d": 2}\n'
 
 
+@pytest.mark.parametrize("moves", ["rename", "remove", "replace"])
+def test_a_feedback_file_that_is_moved_is_begun_anew(tmp_path: Path, moves: str) -> None:
+    path, kept, log = tmp_path / "f.jsonl", tmp_path / "f-1.jsonl", list[str]()
+    file = FeedbackFile(path, log.append)
+    file.append([{"a": 1}])
+    if moves == "remove":
+        path.unlink()
+    else:
+        path.rename(kept)
+    if moves == "replace":
+        path.write_text('{"other": 1}')  # without the end of its line
+    file.append([{"b": 2}])
+    with pytest.raises(PlantError, match="another server writes"):
+        FeedbackFile(path)
+    file.close()
+    before = '{"other": 1}\n' if moves == "replace" else ""
+    assert path.read_text() == before + '{"b": 2}\n'
+    assert moves == "remove" or kept.read_text() == '{"a": 1}\n'
+    assert [line.partition(";")[0] for line in log] == ["the feedback file was moved or removed"]
+
+
+def test_a_file_that_is_moved_while_it_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes the moved file away at once takes no decision with it."""
+    path = tmp_path / "f.jsonl"
+    file, sync = FeedbackFile(path), os.fsync
+
+    def move(handle: int) -> None:
+        monkeypatch.setattr("os.fsync", sync)
+        path.unlink()
+
+    monkeypatch.setattr("os.fsync", move)
+    file.append([{"a": 1}])
+    file.close()
+    assert path.read_text() == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        (os.mkfifo, "this is no regular file"),
+        (Path.mkdir, "this is no regular file"),
+        (lambda path: path.symlink_to("/dev/full"), "this is no regular file"),
+        (lambda path: path.symlink_to("none/f.jsonl"), "No such file or directory"),
+    ],
+)
+def test_what_is_no_file_takes_no_feedback(tmp_path: Path, place: Any, reason: str) -> None:
+    path = tmp_path / "f.jsonl"
+    file = FeedbackFile(path)
+    path.unlink()
+    place(path)
+    with pytest.raises(PlantError, match=f"the feedback was not stored: .*{reason}") as caught:
+        file.append([{"a": 1}])
+    assert str(tmp_path) not in str(caught.value)
+    with pytest.raises(PlantError, match=f"the feedback cannot be written: {reason}"):
+        FeedbackFile(path)
+    path.rmdir() if path.is_dir() else path.unlink()
+    file.append([{"a": 2}])
+    file.close()
+    assert path.read_text() == '{"a": 2}\n'
+
+
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = FeedbackFile(tmp_path / "f.jsonl")
     file.append([{"a": 1}])
@@ -137,7 +202,7 @@ def test_a_model_is_replaced_when_its_run_was_trained_again(
         ["words", "titles", "neighbours", "linear"],
         ["words"],
     )
-    assert model.score(["fever"], 3)[0].result(20)
+    assert model.score(["fever"], 3).result.result(20)
     now = model.loaded
     (run / "finetune" / "stage.json").write_text("{")
     renew([model], force=True)
@@ -148,6 +213,39 @@ def test_a_model_is_replaced_when_its_run_was_trained_again(
     renew([model])
     assert reporter.warnings[-1].endswith("the one before goes on: IndexError")
     model.close()
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "null",
+        "https://a.org/",
+        "https://a.org/path",
+        "https://A.org",
+        "a.org",
+        "http://a.org:80",
+    ],
+)
+def test_only_an_origin_may_be_let_in(scorers_run: Path, origin: str) -> None:
+    with pytest.raises(PlantError, match="this is no origin of a page") as caught:
+        asked(scorers_run, port=0, cors=[origin])
+    assert caught.value.where == f"--cors {origin}"
+
+
+def test_a_server_looks_for_cycles_as_often_as_python_does() -> None:
+    """Commands look seldom (`plant_cli.main`): what piled up between took 10 MB for each 500 requests."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 10, 10)
+    try:
+        opened = bind("127.0.0.1", 0)
+        failing = pytest.raises(ZeroDivisionError)
+        with failing, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("plant_serving.web_server._Process.run", lambda *_, **__: 1 / 0)
+            run_server(lambda *_: None, opened, 1.0, lambda force: None, watch=False)  # type: ignore[arg-type]
+        assert gc.get_threshold()[0] < 2_000
+    finally:
+        gc.set_threshold(*before)
 
 
 @pytest.mark.slow
