@@ -169,7 +169,7 @@ def test_forms_of_any_client(client: TestClient, known: str, send: Any) -> None:
         ("projects/clinic/suggest-batch", {"json": {"documents": [{"text": "a"}] * 33}}, 422),
         ("projects/clinic/suggest-batch", {"content": b"{"}, 422),
         ("projects/clinic/learn", {"json": [{"text": "a", "subjects": [{"label": "x"}]}]}, 422),
-        ("projects/clinic/learn", {"json": [FULL] * 11}, 422),
+        ("projects/clinic/learn", {"json": [FULL] * 11}, 413),
         ("detect-language", {"json": {"text": "a", "languages": []}}, 422),
         ("elsewhere", {"json": {}}, 404),
     ],
