@@ -161,8 +161,8 @@ class _Joined:
 def _read_labels(dataset: Dataset, found: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The labels of the rows that are joined, with the places of the rows."""
     for (name, number), own in found.group_by("split", "part", maintain_order=True):
-        split: SplitName = name  # type: ignore[assignment]
-        part = parts_of(dataset, split)[int(number)]  # type: ignore[call-overload]
+        split: SplitName = name
+        part = parts_of(dataset, split)[int(number)]
         labels = collect(tidy(conform_part(dataset, split, part)).select(written="labels"), split)
         yield (
             labels.with_row_index(_ROW)
