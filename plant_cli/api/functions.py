@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Generic, Never, TypeVar, cast, overload
 
 from plant_cli.api.errors import PluginError
+from plant_cli.api.network_packages import explain_import
 
 NAME = re.compile(r"[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*:[a-zA-Z_]\w*(\.[a-zA-Z_]\w*)*")
 FunctionT = TypeVar("FunctionT")
@@ -39,6 +40,8 @@ class Named:
             for part in self.name.partition(":")[2].split("."):
                 function = getattr(function, part)
         except (ModuleNotFoundError, AttributeError) as error:
+            if missing := explain_import(error, self.name):
+                raise missing from error
             raise PluginError(
                 f"a function of a plugin cannot be imported: {error}",
                 where=self.name,

@@ -24,6 +24,7 @@ from plant_cli.api import (
     ResourceError,
     first_line,
 )
+from plant_cli.api.network_packages import explain_import
 from plant_cli.data.files import TEMPORARY
 from plant_cli.data.printed_tables import printable
 from plant_cli.registry import Registry
@@ -177,6 +178,8 @@ def _explain(error: BaseException) -> PlantError | None:
     """The error for a failure of the system outside any stage, such as a full disk behind stdout."""
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
+    if missing := explain_import(error, "a model or a component with a network"):
+        return missing
     limit = find_limit()
     onednn = isinstance(error, RuntimeError) and str(error).startswith(
         ("could not create a ", "could not execute a ")

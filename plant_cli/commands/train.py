@@ -19,6 +19,7 @@ from plant_cli.api import (
     StageContext,
     Table,
 )
+from plant_cli.api.network_packages import find_missing, missing_packages
 from plant_cli.commands.command_options import TrainOptions
 from plant_cli.commands.finetune import describe_gain
 from plant_cli.data.corpus_files import CorpusRecord
@@ -42,6 +43,8 @@ _HOUR = 3600.0  # seconds
 
 def run(context: StageContext, options: TrainOptions) -> Result:
     """Fit scorers, train a network while time is left if the user gives it time, and measure the model."""
+    if options.hours is not None and (absent := find_missing()):
+        raise missing_packages(absent, "--hours")
     training = Training(
         context, None if options.hours is None else time.monotonic() + _HOUR * options.hours
     )
@@ -89,11 +92,8 @@ class Training:
             self.context.reporter.note(
                 "the scorers are ready: `plant suggest` uses them from now on"
             )
-        notes = (
-            list(self._train_network())
-            if self.deadline is not None or self._networked()
-            else [self._offer_network()]
-        )
+        asked = self.deadline is not None or self._networked()
+        notes = list(self._train_network()) if asked else [self._offer_network()]
         return self._report(notes)
 
     @property
@@ -125,7 +125,7 @@ class Training:
         """Plant and train a network while time is left; notes say what it adds."""
         self._step("mig")
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        first = self._forecast()[1] if left is not None and not self._networked() else None
+        first = self._forecast_epoch() if left is not None and not self._networked() else None
         if left is not None and first is not None and first > left:
             yield f"no network: one epoch would take about {show_time(first)}, and {show_time(left)} are left of --hours"
             return
@@ -137,40 +137,27 @@ class Training:
             yield describe_gain(Gain(**gain), left_out=record.summary["network_left_out"])
 
     def _offer_network(self) -> str:
-        seconds = self._forecast()[0]
-        path = shlex.quote(
-            str(self.context.request.flags.get("data", {}).get("path") or self.context.data.path)
+        given = self.context.request.flags.get("data", {}).get("path")
+        path = shlex.quote(str(given or self.context.data.path))
+        return (
+            f"a network may add to this: `plant train {path} --hours 1` trains one, "
+            "and keeps it if validation says that it adds"
         )
-        took = "" if seconds is None else f", in about {show_time(seconds)} here"
-        return f"a network may add to this: `plant train {path} --hours 1` trains one{took}, and keeps it if validation says that it adds"
 
-    def _forecast(self) -> tuple[float | None, float | None]:
-        """Seconds that a network will take, and seconds until its first epoch ends; None if that cannot be said."""
+    def _forecast_epoch(self) -> float | None:
+        """Seconds until the first epoch of a network ends; None if that cannot be said."""
         flags = {**self.request.flags, "finetune": {"network": True}}
         request = replace(
-            self.request,
-            recipe=None,
-            sets=self.request.sets,
-            flags=flags,
-            resume=False,
-            reporter=SilentReporter(),
+            self.request, recipe=None, flags=flags, resume=False, reporter=SilentReporter()
         )
         try:
             plans = self.context.runner.run_stage(request, "plan").data
             planted, tuned = (plans[stage]["seconds"] for stage in ("pretrain-attn", "finetune"))
-            planted = (
-                0.0 if StageFolder(self.context.run_path / "pretrain-attn").is_done() else planted
-            )
-            return planted + tuned, planted / 2 + tuned / max(
-                1, plans["finetune"]["work"].get("epochs", 1)
-            )
-        except (
-            PlantError,
-            ImportError,
-            KeyError,
-            TypeError,
-        ):  # without torch, or without a measure: the scorers are there all the same
-            return None, None
+            if StageFolder(self.context.run_path / "pretrain-attn").is_done():
+                planted = 0.0
+            return float(planted / 2 + tuned / max(1, plans["finetune"]["work"].get("epochs", 1)))
+        except (PlantError, KeyError, TypeError):  # no measure of a step on this machine
+            return None
 
     def _report(self, notes: list[str]) -> Result:
         sizes = CorpusRecord.read(self.context.run_path / "corpus").sizes

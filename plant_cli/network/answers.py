@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from plant_cli.api import (
     Backbone,
@@ -15,6 +14,9 @@ from plant_cli.api import (
     TokenBatch,
     promises,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def tokenize(backbone: Backbone, texts: Sequence[str]) -> TokenBatch:

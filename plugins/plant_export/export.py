@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from plant_cli import __version__
 from plant_cli.api import (
     Column,
     ComponentError,
     Corpus,
-    ExportableBackbone,
-    PlantError,
     Reporter,
     Result,
-    SplitName,
     StageContext,
     Table,
     UsageError,
@@ -27,7 +24,6 @@ from plant_cli.data.corpus_files import LABELS_FILE, PARENTS_FILE, STATISTICS_FI
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
-from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.runs.folder import (
     CHECKPOINTS_FOLDER,
     HEADER_NAME,
@@ -42,23 +38,16 @@ from plant_cli.scoring.models import has_network
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_export import ExportOptions
 from plant_export.model_card import write_model_card
-from plant_export.onnx_graphs import (
-    BEST_COMPARED,
-    describe_windows,
-    measure_graphs,
-    quantise_graphs,
-    require_onnx,
-    write_graphs,
-)
 from plant_export.read_model import BUILT_IN_SCORERS, REDUCERS
 from plant_export.read_model import __file__ as READER_SOURCE
 
+if TYPE_CHECKING:
+    from plant_export.exported_network import ExportedNetwork
+
 CARD = "export.json"
-DECODER = f"finetune/{WEIGHTS}"
 EXPORTED_LABELS_FILE = "labels.json"
 MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
-GRAPHS, GRAPHS_AGREE, TEXTS_COMPARED = "onnx", 1e-4, 64
 PASSED_ON = (LABELS_FILE, PARENTS_FILE, STATISTICS_FILE)  # of the corpus
 NAME_FILES = ("titles", "vocabulary", "evidence", "rejects")  # options that name a file
 
@@ -70,12 +59,9 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     source = context.input("finetune", context.tag)
     # damaged files are refused before anything is written
     combination = read_scorers(source, corpus.labels, corpus.analyser, context.component)
-    network = _load(context, source, corpus) if has_network(source) else None
-    if options.onnx is not None:
-        require_onnx(network)
+    network = _open_network(context, source, corpus, options.onnx)
     labels = zip(corpus.labels.ids, corpus.labels.titles, corpus.labels.train_counts, strict=True)
     relevance = context.find_input("mig") if network is not None and network.needs_words else None
-    written: dict[str, Any] = {}
     graphs: dict[str, Any] = {}
     with replacing_folder(target) as folder:
         _copy_model(
@@ -84,14 +70,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
             folder,
         )
         if network is not None:
-            graphs = (
-                {}
-                if options.onnx is None
-                else _write_graphs(network, folder / GRAPHS, corpus, context.reporter, options.onnx)
-            )
-            written = dict(
-                cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge)
-            )
+            graphs = network.write(folder, merge=options.merge, reporter=context.reporter)
         elif combination is not None and combination.scorers is not None:
             _add_reader(folder, combination.scorers, context.reporter)
         write_json(
@@ -103,6 +82,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
             *(["a network"] if network else []),
             *(one.name for one in (fused.scorers if fused else ())),
         ]
+        written = {} if network is None else network.written
         base = None if Path(str(written.get("base_model"))).exists() else written.get("base_model")
         card = write_model_card(
             context.run_path,
@@ -121,16 +101,10 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         }
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
-        write_json(folder / CARD, {**_card(network, corpus, written), **graphs, "files": hashes})
+        write_json(folder / CARD, {**_card(network, corpus), **graphs, "files": hashes})
         context.confirm_inputs()
-    if (
-        network is not None
-        and not written.get("merged")
-        and Path(str(written.get("base_model"))).is_dir()
-    ):
-        context.reporter.warn(
-            f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
-        )
+    if network is not None:
+        network.warn_of_base(context.reporter)
     columns = [Column(name="file"), Column(name="bytes", kind="count")]
     table = Table(
         title=f"Exported to {target}",
@@ -144,6 +118,24 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         data={"folder": str(target), "backbone": written, "files": hashes},
         next_step=next_step,
     )
+
+
+def _open_network(
+    context: StageContext, source: Path, corpus: Corpus, graphs: str | None
+) -> ExportedNetwork | None:
+    """The network of the model, if it has one; `graphs`: of ONNX, in which numbers."""
+    if has_network(source):
+        from plant_export.exported_network import ExportedNetwork  # imports torch
+
+        return ExportedNetwork(context, source, corpus, graphs)
+    if graphs is not None:
+        raise ComponentError(
+            "a model without a network has no ONNX graphs",
+            where="--onnx",
+            expected="a model with a network",
+            todo="export without --onnx",
+        )
+    return None
 
 
 def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
@@ -224,60 +216,6 @@ def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None
         write_json(folder / LANGUAGES_FILE, describe_languages())
 
 
-def _write_graphs(
-    network: Network, folder: Path, corpus: Corpus, reporter: Reporter, numbers: str
-) -> dict[str, Any]:
-    """Graphs of ONNX, and how they are to be read; it is said how far their scores are from the network's."""
-    texts, source = _take_texts(corpus)
-    write_graphs(network, folder)
-    furthest, same = measure_graphs(network, folder, texts)
-    if furthest > GRAPHS_AGREE:
-        raise ComponentError(
-            f"the ONNX graphs give other scores than the network: up to {furthest:.2g} apart",
-            where=f"--onnx, {len(texts)} {source}",
-            expected=f"probabilities within {GRAPHS_AGREE:g}",
-            todo="export without --onnx",
-        )
-    if numbers == "int8":
-        quantise_graphs(folder)
-        furthest, same = measure_graphs(network, folder, texts)
-    agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its {BEST_COMPARED} best labels stay"
-    reporter.note(f"ONNX in {numbers}: {agree} ({len(texts)} {source})")
-    return {
-        "onnx": {
-            "folder": GRAPHS,
-            "numbers": numbers,
-            "measured": f"{agree}, on {len(texts)} {source}",
-            **describe_windows(network),
-        }
-    }
-
-
-def _take_texts(corpus: Corpus) -> tuple[Sequence[str], str]:
-    """Texts to compare scores on, and what they are."""
-    split: SplitName = "validation" if corpus.has_split("validation") else "train"
-    try:
-        return next(iter(corpus.stream(split))).texts[:TEXTS_COMPARED], f"documents of {split}"
-    except PlantError:  # an export has no corpus
-        labels = corpus.labels
-        named = [title or label for label, title in zip(labels.ids, labels.titles, strict=True)]
-        return named[:TEXTS_COMPARED], "names of labels"
-
-
-def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
-    network = load_network(
-        source, context.component, context.machine, corpus.labels, corpus.sizes["train"]
-    )
-    if not isinstance(network.backbone, ExportableBackbone):
-        raise ComponentError(
-            f"the backbone '{network.section.backbone.name}' has no layout that another program reads",
-            where=f"{source}, backbone '{network.section.backbone.name}'",
-            expected="a backbone that can be exported, as all Hugging Face models can",
-            todo=f"use the network with `plant predict` or `plant suggest`; its weights are in {source}",
-        )
-    return network
-
-
 def _writable(options: ExportOptions, *, force: bool) -> Path:
     """The folder to write: empty, or with --force an earlier export."""
     target = Path(os.path.expanduser(options.folder)).absolute()
@@ -295,7 +233,7 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
     )
 
 
-def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
+def _card(network: ExportedNetwork | None, corpus: Corpus) -> dict[str, Any]:
     parts = (
         "scorers"
         if network is None
@@ -306,7 +244,7 @@ def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> 
         "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",
         "plant_version": __version__,
         "created": current_time(),
-        **({} if network is None else _describe_network(network, backbone)),
+        **({} if network is None else network.describe()),
         "labels": {
             "file": EXPORTED_LABELS_FILE,
             "count": len(corpus.labels),
@@ -314,24 +252,4 @@ def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> 
             "order": "rows of the decoder's tables",
         },
         "data_hash": corpus.data_hash,
-    }
-
-
-def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, Any]:
-    base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
-    adapted = (
-        f"PeftModel.from_pretrained({base}, 'adapter')"
-        if backbone.get("folder") == "adapter"
-        else base
-    )
-    read_with = "AutoModel.from_pretrained('backbone')" if backbone.get("merged") else adapted
-    return {
-        "backbone": {**backbone, "read_with": read_with},
-        "decoder": {
-            "file": DECODER,
-            "component": network.section.decoder.to_recipe(),
-            "hidden": network.backbone.hidden_size,
-            "reads": "hidden states of content tokens in fp32: special tokens and padding left out, overlaps of windows averaged",
-        },
-        "tokenizer_hash": network.backbone.tokenizer_hash,
     }

@@ -31,22 +31,17 @@ TEXTS_SCORED = 8
 BEST_COMPARED = 10  # labels of each text
 
 
-def require_onnx(network: Network | None) -> None:
+def require_onnx(network: Network) -> None:
     """Refuse a network that has no graphs, and a machine without the packages that write and check them."""
-    backbone: Any = None if network is None else network.backbone
+    backbone: Any = network.backbone
     encodes = (
         hasattr(backbone, "profile")
         and backbone.profile.kind == "encoder"
         and backbone.short is None
     )
-    if network is None or not encodes or network.needs_words:
-        name = (
-            "a model without a network"
-            if network is None
-            else f"a network with the backbone '{network.section.backbone.name}'"
-        )
+    if not encodes or network.needs_words:
         raise ComponentError(
-            f"{name} has no ONNX graphs",
+            f"a network with the backbone '{network.section.backbone.name}' has no ONNX graphs",
             where="--onnx",
             expected="an encoder whose weights are not quantised, and a decoder that needs no relevance table",
             todo="export without --onnx",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import regex
+from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,17 +96,14 @@ def test_every_word_is_its_slice_of_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "seconds"),
-    [(words, 5), (WordAnalyser(AnalyserRecord(methods={"de": "lemmas"})).spell, 2)],
+    "split", [words, WordAnalyser(AnalyserRecord(methods={"de": "lemmas"})).spell]
 )
-def test_a_quarter_of_a_million_words_takes_seconds(
-    split: Callable[[str], list[Any]], seconds: float
+def test_many_words_are_found_nearly_as_fast_as_by_a_plain_search(
+    split: Callable[[str], list[Any]],
 ) -> None:
     text = "Der schnelle braune Fuchs überspringt den faulen Hund; " * 31_250
-    split(text[:200])
-    start = time.process_time()
     assert len(split(text)) == 250_000
-    assert time.process_time() - start < seconds
+    assert effort(lambda: split(text)) < 10 * effort(lambda: re.findall(r"\w+", text))
 
 
 @given(st.text() | st.text(alphabet=st.characters(max_codepoint=127)))

@@ -70,7 +70,7 @@ def open_page(chromium: Any, server: Any) -> Iterator[Any]:
         }
         contexts.append(chromium.new_context(**options))
         page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         home = f"http://127.0.0.1:{server.server_address[1]}"
         page.on(
             "console",

@@ -194,18 +194,29 @@ def test_nothing_is_wider_than_the_screen(suggested, width):
 
 
 def test_a_long_text_stays_fluent(suggested, tmp_path):
-    """200,000 characters with 3,600 words for a label, 2,000 of them marked: to point at a label costs no pause."""
+    """200,000 characters with 3,600 words for a label, 2,000 of them marked: to point at a label takes less than to lay out the text."""
     path = tmp_path / "long.txt"
     path.write_text(f"{'word ' * 20}cough, no fever.\n" * 1800)
     page = suggested(file=path)
-    took = page.evaluate("""() => ["J45", "J20", "J18", "J45"].map((label) => {
-      const started = performance.now();
-      document.querySelector(`[data-label="${label}"] .title`).dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-      document.getElementById("reading").offsetHeight;
-      return performance.now() - started;
-    })""")
+    took, reference = page.evaluate("""() => {
+      const reading = document.getElementById("reading");
+      const time = (change) => {
+        const started = performance.now();
+        change();
+        reading.offsetHeight;
+        return performance.now() - started;
+      };
+      const point = (label) => document.querySelector(`[data-label="${label}"] .title`)
+        .dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+      const layOut = () => {
+        reading.style.display = "none";
+        reading.offsetHeight;
+        reading.style.display = "";
+      };
+      return [["J45", "J20", "J18", "J45"].map((label) => time(() => point(label))), [1, 2, 3].map(() => time(layOut))];
+    }""")
     assert page.locator("[data-network]").count() == 2000
-    assert min(took) < 200
+    assert min(took) < min(reference)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -81,7 +81,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Te
             found.append((hidden, network.decoder(Reading.of(hidden, mask))))
         return network
 
-    monkeypatch.setattr("plant_export.export.load_network", watching)
+    monkeypatch.setattr("plant_export.exported_network.load_network", watching)
     return found
 
 
