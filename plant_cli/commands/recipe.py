@@ -14,7 +14,7 @@ from plant_cli.runs.recipes import (
     RecipeLayer,
     find_recipe,
     load_recipe,
-    parse_yaml,
+    read_recipe,
     shipped_recipes,
 )
 from plant_cli.runs.steps import Step, resolve_steps
@@ -83,7 +83,7 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
 
 def _require_base(source: Path, target: Path) -> None:
     """Refuse a copy that would not find the recipe that it extends."""
-    base = parse_yaml(source.read_text(encoding="utf-8"), str(source)).values.get("extends")
+    base = read_recipe(source).values.get("extends")
     if not isinstance(base, str):
         return
     try:

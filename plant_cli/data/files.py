@@ -10,8 +10,10 @@ import re
 import resource
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -234,6 +236,52 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
         temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+LARGEST_RECORD = 1 << 28
+"""Bytes of a record, recipe or other text of a run, which is read at once; the largest that were seen have a tenth of it."""
+KINDS: Sequence[tuple[Callable[[int], bool], str]] = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode), "a device"),
+)
+"""What lies in a folder beside files."""
+
+
+def find_obstacle(path: Path, largest: int = LARGEST_RECORD) -> str | None:
+    """Why a file is not opened: to read a device or a pipe need not end. None for a file of at most so many bytes.
+
+    `OSError` if there is nothing.
+    """
+    status = path.stat()
+    kind = next((name for fits, name in KINDS if fits(status.st_mode)), None)
+    if kind is not None:
+        return f"it is {kind}"
+    return f"it has {show_size(status.st_size)}" if status.st_size > largest else None
+
+
+def refuse_strange_files(folder: Path, what: str) -> None:
+    """Refuse a folder that holds devices, pipes or sockets, or links to them; `what` it is, for the message.
+
+    Its own folders may be links, folders within them not.
+    """
+    links = (path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
+    for place, _, names in chain.from_iterable(map(os.walk, (folder, *links))):
+        for name in names:
+            path = Path(place, name)
+            try:
+                obstacle = find_obstacle(path, sys.maxsize)
+            except OSError:  # a link to nothing, or it is gone by now
+                continue
+            if obstacle is not None:
+                raise damaged_file(
+                    f"'{name}' in {what}",
+                    obstacle,
+                    path,
+                    expected="a regular file",
+                    todo="remove it; take such a folder only from people whom you trust",
+                )
+
+
 def read_json(path: Path, what: str) -> Any:
     """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds of the stage finetune".
 
@@ -241,6 +289,8 @@ def read_json(path: Path, what: str) -> Any:
     """
     todo = "run the stage that writes it again"
     try:
+        if obstacle := find_obstacle(path):
+            raise damaged_file(what, obstacle, path, expected="a JSON document", todo=todo)
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         expected = "a file written by an earlier command"

@@ -19,6 +19,7 @@ from plant_cli.data.files import (
     hash_file,
     hash_json,
     read_json,
+    refuse_strange_files,
     remove,
     remove_temporaries,
     write_json,
@@ -320,6 +321,7 @@ class Run:
                 expected=expected,
                 todo=todo,
             )
+        refuse_strange_files(path, "the run")
         return cls(path, read_record(path / HEADER_NAME, RunHeader, "the header of the run"))
 
     @property

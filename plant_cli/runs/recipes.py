@@ -15,6 +15,7 @@ import yaml
 
 import plant_cli
 from plant_cli.api import RecipeError, first_line, near_names
+from plant_cli.data.files import find_obstacle
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import RUN_RECIPE
 
@@ -356,7 +357,7 @@ def _load(path: Path, chain: list[Path]) -> RecipeLayer:
         raise too_deep(
             f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other"
         )
-    return _extend(_read(path), path.parent, [*chain, resolved])
+    return _extend(read_recipe(path), path.parent, [*chain, resolved])
 
 
 def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> RecipeLayer:
@@ -380,8 +381,16 @@ def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> Recip
     return merge_layers(_load(find_recipe(base, folder), chain), layer)
 
 
-def _read(path: Path) -> RecipeLayer:
+def read_recipe(path: Path) -> RecipeLayer:
+    """The recipe in a file as it stands there."""
     try:
+        if obstacle := find_obstacle(path):
+            raise RecipeError(
+                f"the recipe is not opened: {obstacle}",
+                where=str(path),
+                expected="a file of text",
+                todo="name a recipe",
+            )
         return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(
@@ -395,7 +404,7 @@ def _read(path: Path) -> RecipeLayer:
 def read_run_recipe(run: Path) -> RecipeLayer:
     """The recipe of the stages that finished in a run; empty if none did."""
     path = run / RUN_RECIPE
-    return _read(path) if path.exists() else RecipeLayer()
+    return read_recipe(path) if path.exists() else RecipeLayer()
 
 
 def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:

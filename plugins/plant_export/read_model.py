@@ -656,7 +656,10 @@ def _four(word: str) -> list[str]:
 
 
 def _require_whole(root: Path) -> None:
-    """`ValueError` if a file that is read is not as it was exported."""
+    """`ValueError` if a file that is read is not as it was exported, or if something is no file."""
+    for path in root.rglob("*"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ValueError(f"{path} is a device, a pipe or a socket: a model has regular files")
     recorded = json.loads((root / "export.json").read_text("utf-8"))["files"]
     read = [
         name

@@ -31,6 +31,7 @@ from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data import lines as module
 from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import (
+    LARGEST_RECORD,
     ListHash,
     StringsHash,
     hash_file,
@@ -145,6 +146,14 @@ def test_bad_files_are_explained(
     assert what in caught.value.what
     assert where in caught.value.where
     assert caught.value.exit_code == 4
+
+
+def test_a_record_as_large_as_no_command_writes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.touch()
+    os.truncate(path, LARGEST_RECORD + 1)
+    with pytest.raises(ArtefactError, match="the value is damaged: it has 268 MB"):
+        read_json(path, "the value")
 
 
 def fail_in_folder(path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,6 +62,25 @@ def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     for reach in (Run.open, Run.create):
         with pytest.raises(ArtefactError, match=r"format 99, written by plant 7\.0"):
             reach(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "finetune/stage.json", "linked/model.safetensors"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, name: str, kind: str) -> None:
+    """To read it would never end."""
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    Run.create(run)
+    elsewhere.mkdir()
+    (run / "linked").symlink_to(elsewhere)
+    path = run / name
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(ArtefactError, match=f"'{path.name}' in the run is damaged: it is a {kind}"):
+        Run.open(run)
 
 
 def test_stages_have_folders_by_name_and_tag(run: Run) -> None:

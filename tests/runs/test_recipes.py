@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,12 @@ def test_the_recipe_of_a_run_must_be_text(tmp_path: Path) -> None:
     ):
         with pytest.raises(RecipeError, match="the recipe cannot be read"):
             read()
+
+
+def test_the_recipe_of_a_run_must_be_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "recipe.yaml")
+    with pytest.raises(RecipeError, match="the recipe is not opened: it is a pipe"):
+        read_run_recipe(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["x" * 5_000, "x/" * 5_000, "a\0b", "~nobody-of-that-name/x"])
