@@ -11,8 +11,8 @@ import typer
 from typer.main import get_command
 
 import plant_cli
-from plant_cli.cli.failures import report_failures
-from plant_cli.cli.streams import reopen_closed, tolerate_lost_reader
+from plant_cli.cli.failures import refuse_exits, report_failures
+from plant_cli.cli.streams import keep_results_apart, reopen_closed, tolerate_lost_reader
 from plant_cli.cli.tree import CONTEXT, StageGroup
 from plant_cli.registry import Registry, installed
 from plant_cli.runs.machine import limit_spinning
@@ -46,7 +46,9 @@ def main() -> None:
     atexit.register(_end_without_search)
     limit_spinning()  # before a command loads torch
     reopen_closed()
+    keep_results_apart()
     sys.stderr = tolerate_lost_reader(sys.stderr)
+    refuse_exits()
     with report_failures():
         build(installed())(prog_name="plant")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -23,7 +24,8 @@ from plant_cli.api import (
     hookimpl,
 )
 
-MISBEHAVE: dict[str, Any] = {}  # function: "exit", "raise", "print", "write", or ("give", value)
+MISBEHAVE: dict[str, Any] = {}
+"""By function: `exit`, `raise`, `print`, `write` and other ways in `act`, or `("give", value)`."""
 
 
 def act(name: str, right: Any, *given: Any) -> Any:
@@ -33,6 +35,16 @@ def act(name: str, right: Any, *given: Any) -> Any:
         sys.exit(0)
     if how == "raise":
         raise KeyError("strange")
+    if how == "interrupt":
+        raise KeyboardInterrupt
+    if how == "leave":
+        os._exit(3)
+    if how == "close":
+        sys.stderr.close()
+        os.close(2)
+        raise KeyError("strange")
+    if how == "descriptor":
+        os.write(1, b"noise of a plugin\n")
     if how == "print":
         print("noise of a plugin")
     if how == "write":

@@ -47,6 +47,12 @@ def _numbers(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str
     )
 
 
+def _holds_nan(value: Any) -> bool:
+    """Whether an array or a sparse matrix does."""
+    total = (value.data if hasattr(value, "nnz") else value).sum()
+    return bool(total != total)
+
+
 def _is_result(value: Any, *_: Any) -> bool:
     said = value.next_step is None or isinstance(value.next_step, str)
     whole = isinstance(value.summary, dict) and (
@@ -91,6 +97,7 @@ def _is_metric(value: Any, documents: int) -> bool:
         and isinstance(value.name, str)
         and callable(value.combine)
         and _numbers(value.contributions, (documents, None), "biuf")
+        and not _holds_nan(value.contributions)
     )
 
 
@@ -141,7 +148,7 @@ NAMED_COLUMNS = Promise(
 )
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
 METRIC_VALUES = Promise(
-    "a list of MetricValue (contributions [N, M], per_document [N] or None) and WeightedMetric, for N documents",
+    "a list of MetricValue (contributions [N, M] without NaN, per_document [N] or None) and WeightedMetric, for N documents",
     lambda values, given, *_: (
         _lists(values, MetricValue, WeightedMetric)
         and all(_is_metric(one, len(given.top)) for one in values)

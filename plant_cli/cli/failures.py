@@ -24,6 +24,7 @@ from plant_cli.api import (
     ResourceError,
     first_line,
 )
+from plant_cli.api.functions import ExitCalled
 from plant_cli.api.network_packages import explain_import
 from plant_cli.data.files import TEMPORARY
 from plant_cli.data.printed_tables import printable
@@ -135,17 +136,15 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     try:
         yield
     except PlantError as error:
-        by_plugin = (
-            registry is not None
-            and error.exit_code == PluginError.exit_code
-            and error.__cause__ is not None
-        )
-        blamed = registry.blame(error) if registry is not None and by_plugin else None
+        caused = registry is not None and error.__cause__ is not None
+        blamed = registry.blame(error) if registry is not None and caused else None
         if blamed is not None:
             error.where += f"; the plugin '{blamed[0].name}', {blamed[1]}"
         leave(error)
-    except KeyboardInterrupt:
-        _leave("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        blamed = None if registry is None else registry.blame(error)
+        who = "" if blamed is None else f" in the plugin '{blamed[0].name}', {blamed[1]}"
+        _leave(f"interrupted{who}", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -161,6 +160,18 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
         if blamed is not None:
             leave(_accuse(error, *blamed))
         _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)
+
+
+def refuse_exits() -> None:
+    """Let `os._exit()` in this process be an error like any other, as `sys.exit()` in a component is: it says nothing by itself."""
+    leave_at_once, process = os._exit, os.getpid()
+
+    def refuse(code: int) -> NoReturn:
+        if os.getpid() != process:  # children end so
+            leave_at_once(code)
+        raise ExitCalled(f"os._exit({code}) was called while the command was at work")
+
+    os._exit = refuse  # type: ignore[assignment]
 
 
 def describe_error(error: PlantError) -> str:

@@ -14,6 +14,14 @@ READER_LEFT = (
 )  # the reader of a pipe has left; the terminal of a dropped connection is closed
 
 
+class _LastingStream(io.TextIOWrapper):
+    """A stream that others cannot close: what a command has to say comes after what they do."""
+
+    def close(self) -> None:
+        """Write what is in the buffer; the stream stays open."""
+        self.flush()
+
+
 class _TolerantFile(io.FileIO):
     """A file that discards what is written after its reader has left."""
 
@@ -29,17 +37,20 @@ class _TolerantFile(io.FileIO):
 
 
 def tolerate_lost_reader(stream: TextIO) -> TextIO:
-    """A stream to the same file whose writes do not fail after its reader has left; the stream itself if it has no file."""
+    """A stream to the same file whose writes do not fail after its reader has left, and which others cannot close.
+
+    The stream itself if it has no file.
+    """
     try:
         stream.flush()
-        raw = _TolerantFile(stream.fileno(), "w", closefd=False)
+        raw = _TolerantFile(os.dup(stream.fileno()), "w")
     except (
         AttributeError,
         OSError,
         ValueError,
     ):  # AttributeError: the stream is None, since it is closed (`2>&-`)
         return stream
-    return io.TextIOWrapper(
+    return _LastingStream(
         io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True
     )
 
@@ -49,6 +60,20 @@ def reopen_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def keep_results_apart() -> None:
+    """Let descriptor 1 lead to stderr, for what plugins and libraries write there is no result; `sys.stdout` leads where it did."""
+    out = sys.stdout
+    if not isinstance(out, io.TextIOWrapper) or out.fileno() != 1:
+        return
+    out.flush()
+    results = os.dup(1)
+    os.dup2(2, 1)
+    buffering = 1 if out.line_buffering or out.write_through else -1
+    sys.stdout = os.fdopen(
+        results, "w", buffering=buffering, encoding=out.encoding, errors=out.errors
+    )
 
 
 def silence(stream: io.FileIO | TextIO) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -235,23 +235,12 @@ def compute_families(
             options = options.model_copy(update={"k": sorted({*getattr(options, "k", ()), *asked})})
         try:
             computed = _compute(spec, options, data, tries=warn is not None)
+            named = _name_values(spec, computed, owners)
         except PluginError as error:
             failed.append((spec, error))
             continue
-        for value in computed:
-            if not value.name or value.name in values:
-                other = owners.get(value.name, spec.name)
-                raise PluginError(
-                    f"two metrics are named '{value.name}'"
-                    if value.name
-                    else "a metric has no name",
-                    where=f"metric '{spec.name}'"
-                    if other == spec.name
-                    else f"metrics '{other}' and '{spec.name}'",
-                    expected="another name for each value",
-                    todo=_leave_out(spec),
-                )
-            values[value.name], owners[value.name] = value, spec.name
+        values |= named
+        owners |= dict.fromkeys(named, spec.name)
     absent = {*wanted} - {*values, *find_missing(families, data, "")}
     for spec, fault in failed:
         if warn is None or any("[" not in name for name in absent):
@@ -283,6 +272,26 @@ def _compute(spec: MetricSpec, options: Options, data: MetricInput, *, tries: bo
             todo=_leave_out(spec),
         ) from error
     return computed
+
+
+def _name_values(
+    spec: MetricSpec, computed: Iterable[Metric], owners: Mapping[str, str]
+) -> dict[str, Metric]:
+    """The values of a family by their names; `PluginError` for a name that is taken. `owners`: of the names so far."""
+    named: dict[str, Metric] = {}
+    for value in computed:
+        if not value.name or value.name in named or value.name in owners:
+            other = owners.get(value.name, spec.name)
+            raise PluginError(
+                f"two metrics are named '{value.name}'" if value.name else "a metric has no name",
+                where=f"metric '{spec.name}'"
+                if other == spec.name
+                else f"metrics '{other}' and '{spec.name}'",
+                expected="another name for each value",
+                todo=_leave_out(spec),
+            )
+        named[value.name] = value
+    return named
 
 
 def _leave_out(spec: MetricSpec) -> str:

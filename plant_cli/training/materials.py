@@ -105,7 +105,7 @@ class CheckedLoss:
 
     def __call__(self, scores: Tensor, truth: Tensor, further: Tensor | None = None) -> Tensor:
         """The loss of scores; `further` are the offsets of a `RankLoss`, and of a `LabelLoss` the pairs that count."""
-        return self._ask(
+        value = self._ask(
             "loss",
             self.loss,
             promises.LOSS_VALUE,
@@ -113,6 +113,14 @@ class CheckedLoss:
             truth,
             *([] if further is None else [further]),
         )
+        if value.device.type == "cpu" and not value.isfinite() and scores.isfinite().all():
+            raise PluginError(
+                f"the loss '{self.name}' of finite scores is not finite",
+                where=f"loss '{self.name}'",
+                expected=promises.LOSS_VALUE.expected,
+                todo="choose another loss, or tell its authors; `plant plugins` says who they are",
+            )
+        return value
 
     def select(
         self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None

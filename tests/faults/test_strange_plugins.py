@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -136,6 +139,7 @@ def test_a_function_that_fails_is_the_plugins_failure(
     )  # damaged arrays would do the same
     assert "strange" in said.splitlines()[0]
     assert "a bug" not in said
+    assert (name, how) != ("load", "raise") or "the plugin 'stranger'" in said
     if how == "exit":
         assert "sys.exit(0) was called" in said
         assert f"{strange_plugin.__file__}:" in said
@@ -187,6 +191,7 @@ DEEPER: list[tuple[str, Any]] = [
     ("compute", [metric(contributions=np.ones(8))]),
     ("compute", [metric(contributions=np.ones((3, 2)))]),
     ("compute", [metric(contributions=np.full((8, 2), "a"))]),
+    ("compute", [metric(contributions=np.full((8, 2), np.nan))]),
     ("compute", [metric(combine=5)]),
     ("compute", [metric(per_document=np.ones(3))]),
     (
@@ -293,6 +298,48 @@ def test_a_component_that_nobody_asked_for_stops_no_command(
         assert "strangeness" not in result.data["metrics"]
     (warning,) = (text for text in reporter.warnings if "strange" in text)
     assert "it is passed over (PLANT_PLUGINS=-stranger leaves its plugin out)" in warning
+
+
+def test_a_metric_with_a_name_that_is_taken_is_passed_over(
+    plant: Callable[..., Any], trained: Path
+) -> None:
+    strange_plugin.MISBEHAVE["compute"] = ("give", [metric(name="P@1")])
+    reporter = SilentReporter()
+    result = plant("eval", "eval.metric=[]", path=trained, force=True, reporter=reporter)
+    assert result.data["metrics"]["P@1"]["value"] != 8
+    assert any("two metrics are named 'P@1': it is passed over" in one for one in reporter.warnings)
+
+
+RUDE = """
+import sys, strange_plugin
+from plant_cli.main import main
+from plant_cli.registry import installed
+installed().register(strange_plugin, name="stranger")
+strange_plugin.MISBEHAVE["run"] = sys.argv[1]
+sys.argv = ["plant", "strange", "--format", "json"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "told"),
+    [
+        ("descriptor", 0, "noise of a plugin"),
+        ("leave", 5, "the plugin 'stranger' failed: ExitCalled: os._exit(3) was called"),
+        ("close", 5, "the plugin 'stranger' failed: KeyError: 'strange'"),
+        ("interrupt", 130, f"interrupted in the plugin 'stranger', {strange_plugin.__file__}:"),
+    ],
+)
+def test_whoever_takes_the_process_or_its_streams_is_named(how: str, code: int, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUDE, how],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(strange_plugin.__file__).parent)},
+    )
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert code != 0 or json.loads(done.stdout) == {"answer": 1}
 
 
 def test_right_answers_pass(plant: Callable[..., Any], trained: Path) -> None:
