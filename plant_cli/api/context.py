@@ -110,7 +110,7 @@ class Task(Protocol):
 
 
 class Reporter(Protocol):
-    """Shows progress and messages: bars on a terminal, a line every 30 seconds in a log."""
+    """Shows progress and messages: bars on a terminal, a line for each step and every 30 seconds in a log."""
 
     def progress(
         self, description: str, total: float | None, unit: str

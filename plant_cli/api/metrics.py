@@ -88,7 +88,7 @@ class MetricValue:
     name: str
     """Its usual name, such as `P@5`."""
     contributions: Any
-    """An array or csr [N, M], such as counts per label for macro-F1."""
+    """An array or csr [N, M] without NaN, such as counts per label for macro-F1."""
     combine: Any
     """Maps the sums [R, M] of R resamples to values [R]."""
     per_document: npt.NDArray[np.float64] | None = None

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars with rate and time left on a terminal, a line every 30 seconds in a log."""
+"""Progress on stderr: bars with rate and time left on a terminal; in a log a line for each step, and one every 30 seconds."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ class ConsoleReporter:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._bars: Progress | None = None
+        self._in_task = False
 
     @contextmanager
     def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """A bar or lines for a task; the bar of an inner task is shown below the outer one."""
+        """A bar or lines for a task; the bar of an inner task is shown below the outer one, its lines if it takes long."""
         if self._quiet:
             with SilentReporter().progress(description, total, unit) as silent:
                 yield silent
@@ -54,9 +55,14 @@ class ConsoleReporter:
             with self._bar(description, total, unit) as bar:
                 yield bar
         else:
+            outermost = not self._in_task
             lines = _LineTask(description, total, unit, self._say, self._clock)
-            yield lines
-            lines.finish()
+            self._in_task = True
+            try:
+                yield lines
+            finally:
+                self._in_task = not outermost
+            lines.finish(always=outermost)
 
     def note(self, message: str) -> None:
         """Show a message, unless quiet."""
@@ -134,7 +140,6 @@ class _LineTask:
         self._done = 0.0
         self._figures: dict[str, float] = {}
         self._start = self._last = clock()
-        say(f"{description}: start" + (f", {total:,.0f} {unit}" if total is not None else ""))
 
     def advance(self, amount: float = 1, **figures: float) -> None:
         self._done = min(
@@ -155,8 +160,11 @@ class _LineTask:
                 f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}"
             )
 
-    def finish(self) -> None:
+    def finish(self, *, always: bool) -> None:
+        """Say that it is done; if not `always`, only where it took long."""
         taken = self._clock() - self._start
+        if not always and taken < EVERY:
+            return
         self._say(
             f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}"
         )

@@ -23,7 +23,11 @@ class _LastingStream(io.TextIOWrapper):
 
 
 class _TolerantFile(io.FileIO):
-    """A file that discards what is written after its reader has left."""
+    """The file of a descriptor; it discards what is written, here or there, after its reader has left."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(os.dup(descriptor), "w")
+        self._descriptor = descriptor
 
     def write(self, data: Any) -> int:
         """Write bytes, or discard them."""
@@ -33,6 +37,7 @@ class _TolerantFile(io.FileIO):
             if error.errno not in READER_LEFT:
                 raise
             silence(self)
+            os.dup2(self.fileno(), self._descriptor)
             return len(data)
 
 
@@ -43,7 +48,7 @@ def tolerate_lost_reader(stream: TextIO) -> TextIO:
     """
     try:
         stream.flush()
-        raw = _TolerantFile(os.dup(stream.fileno()), "w")
+        raw = _TolerantFile(stream.fileno())
     except (
         AttributeError,
         OSError,
@@ -65,7 +70,7 @@ def reopen_closed() -> None:
 def keep_results_apart() -> None:
     """Let descriptor 1 lead to stderr, for what plugins and libraries write there is no result; `sys.stdout` leads where it did."""
     out = sys.stdout
-    if not isinstance(out, io.TextIOWrapper) or out.fileno() != 1:
+    if not isinstance(out, io.TextIOWrapper) or not _leads_to(out, 1):
         return
     out.flush()
     results = os.dup(1)
@@ -74,6 +79,13 @@ def keep_results_apart() -> None:
     sys.stdout = os.fdopen(
         results, "w", buffering=buffering, encoding=out.encoding, errors=out.errors
     )
+
+
+def _leads_to(stream: TextIO, descriptor: int) -> bool:
+    try:
+        return stream.fileno() == descriptor
+    except (OSError, ValueError):  # no file is behind it
+        return False
 
 
 def silence(stream: io.FileIO | TextIO) -> None:

@@ -17,14 +17,13 @@ class _Clock:
         return self.now
 
 
-def test_a_log_gets_start_a_line_every_30_seconds_and_end() -> None:
+def test_a_log_gets_a_line_every_30_seconds_and_one_at_the_end() -> None:
     stream, clock = io.StringIO(), _Clock()
     with ConsoleReporter(stream=stream, clock=clock).progress("counting", 100, "documents") as task:
         for _ in range(10):
             clock.now += 7
             task.advance(10, loss=0.5)
     assert stream.getvalue().splitlines() == [
-        "counting: start, 100 documents",
         "counting: 50 of 100 documents, 1.4/s, 35.0s left, loss=0.5",
         "counting: 100 of 100 documents, 1.4/s, 0.0s left, loss=0.5",
         "counting: done, 100 documents in 1m10s, loss=0.5",
@@ -38,9 +37,25 @@ def test_more_than_all_is_never_told() -> None:
         "prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__
     )
     task.advance(226)
-    task.finish()
-    assert "225 of 225 documents" in lines[1]
-    assert "done, 225 documents" in lines[2]
+    task.finish(always=True)
+    assert "225 of 225 documents" in lines[0]
+    assert "done, 225 documents" in lines[1]
+
+
+def test_a_log_has_a_line_for_each_step_and_for_parts_that_take_long() -> None:
+    stream, clock = io.StringIO(), _Clock()
+    reporter = ConsoleReporter(stream=stream, clock=clock)
+    for name in ("first", "second"):
+        with reporter.progress(name, 2, "parts"):
+            for part, seconds in (("short", 29), ("long", 30)):
+                with reporter.progress(f"{part} of {name}", 9, "labels"):
+                    clock.now += seconds
+    assert stream.getvalue().splitlines() == [
+        "long of first: done, 0 labels in 30.0s",
+        "first: done, 0 parts in 59.0s",
+        "long of second: done, 0 labels in 30.0s",
+        "second: done, 0 parts in 59.0s",
+    ]
 
 
 def test_unknown_total() -> None:
@@ -48,7 +63,7 @@ def test_unknown_total() -> None:
     with ConsoleReporter(stream=stream, clock=clock).progress("reading", None, "rows") as task:
         clock.now = 31
         task.advance(62)
-    assert stream.getvalue().splitlines()[1] == "reading: 62 rows, 2.0/s"
+    assert stream.getvalue().splitlines()[0] == "reading: 62 rows, 2.0/s"
 
 
 def test_quiet_keeps_warnings_only() -> None:
