@@ -1,4 +1,6 @@
-"""A hook of MkDocs (see mkdocs.yml): formulas of the pages become MathML, which browsers show without a script."""
+"""A hook of MkDocs (see mkdocs.yml): formulas of the pages become MathML, which browsers show
+without a script.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Fills the generated blocks of the docs from the code and from `results/`: `python docs/generate.py --write`, or `--check` them.
+"""Fills the generated blocks of the docs from the code and from `results/`: `python
+docs/generate.py --write`, or `--check` them.
 
-A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `BLOCKS` says which function writes it. Only what ships with
-`plant-cli` is described, whatever other plugins are installed here.
+A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `BLOCKS` says which function
+writes it. Only what ships with `plant-cli` is described, whatever other plugins are installed here.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def command_list() -> Iterator[str]:
 
 
 def command_pages() -> Iterator[str]:
-    """A section for each command: source, examples, everyday flags with their whole text, expert ones in short, shared ones by name.
+    """A section for each command: source, examples, everyday flags with their whole text, expert
+    ones in short, shared ones by name.
 
     Expert flags that many commands share are listed at the first of them; the others name it.
     """
@@ -166,7 +168,9 @@ def general_flags() -> Iterator[str]:
 
 
 def component_pages() -> Iterator[str]:
-    """Every component that is chosen by name, with its options; those that several have in common stand in a section of their own."""
+    """Every component that is chosen by name, with its options; those that several have in
+    common stand in a section of their own.
+    """
     for kind in (kind for kind in TABLE if kind.spec is not StageSpec):
         specs = shipped(kind.spec)
         chains = [shared_models(spec.options, [other.options for other in specs]) for spec in specs]
@@ -209,7 +213,9 @@ def shared_models(options: type[Options], others: Sequence[type[Options]]) -> li
 
 
 def own_options(options: type[Options], chain: Sequence[type[Options]]) -> Iterator[str]:
-    """A list of the options that the nearest shared model does not have in just this form, and links to the shared ones."""
+    """A list of the options that the nearest shared model does not have in just this form, and
+    links to the shared ones.
+    """
     known = list(option_rows(chain[0])) if chain and chain[0] is not options else []
     own = [] if options in chain else [row for row in option_rows(options) if row not in known]
     yield from option_entries(own) if own else ()
@@ -227,7 +233,9 @@ def title(model: type[Options]) -> str:
 
 
 def contract(kind: Kind) -> Iterator[str]:
-    """The tables that the author of one kind of component needs: its spec, what its functions return, and what they are given."""
+    """The tables that the author of one kind of component needs: its spec, what its functions
+    return, and what they are given.
+    """
     yield from (f"Hook: `{kind.hook}() -> Sequence[{kind.spec.__name__}]`.", "")
     yield from class_list(kind.spec)
     optional = {value for value in CONTRACT[kind.name] if is_optional(value)}
@@ -240,7 +248,8 @@ def contract(kind: Kind) -> Iterator[str]:
     ]
     yield from (
         (
-            f"What a {kind.name} may also be (`python -m pydoc plant_cli.api.NAME` has the members):",
+            f"What a {kind.name} may also be (`python -m pydoc plant_cli.api.NAME` has the "
+            "members):",
             "",
             *entries(rows),
         )
@@ -255,7 +264,9 @@ def is_optional(value: type) -> bool:
 
 
 def class_list(value: type) -> Iterator[str]:
-    """One class of the contract: its fields, properties and methods, each with its type or shape and its meaning."""
+    """One class of the contract: its fields, properties and methods, each with its type or
+    shape and its meaning.
+    """
     rows = [*(fields_of if dataclasses.is_dataclass(value) else attributes)(value), *members(value)]
     yield from (f"{code(value.__name__)}: {lower_first(first_sentence(value.__doc__))}", "")
     yield from entries(rows)
@@ -268,13 +279,17 @@ def entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def lower_first(text: str) -> str:
-    """A sentence as it stands behind a colon; abbreviations, names such as AdamW and single letters stay as they are."""
+    """A sentence as it stands behind a colon; abbreviations, names such as AdamW and single
+    letters stay as they are.
+    """
     word = text.partition(" ")[0]
     return text[:1].lower() + text[1:] if word[1:].islower() or word == "A" else text
 
 
 def fields_of(value: type) -> Iterator[tuple[str, str]]:
-    """The fields of a dataclass and what they mean; of a spec without types, which its texts give, and without those of every spec."""
+    """The fields of a dataclass and what they mean; of a spec without types, which its texts
+    give, and without those of every spec.
+    """
     is_spec, meanings = issubclass(value, Spec), field_meanings(value)
     inherited = (
         {field.name for field in dataclasses.fields(Spec)}
@@ -295,7 +310,9 @@ def attributes(role: type) -> Iterator[tuple[str, str]]:
 
 
 def members(role: type) -> Iterator[tuple[str, str]]:
-    """Properties and methods of a class, with the first sentence of each; of methods also what they are given and return."""
+    """Properties and methods of a class, with the first sentence of each; of methods also what
+    they are given and return.
+    """
     for name, member in vars(role).items():
         if isinstance(member, property) and member.fget is not None:
             yield (
@@ -333,9 +350,12 @@ def reserved_names() -> Iterator[str]:
         ", ".join(map(code, sorted(names)))
         for names in ((*RESERVED, *SHARED_SECTIONS), GENERAL_FLAGS)
     )
-    yield f"A stage may not be called {stages}, nor begin with the name of another stage and a dash."
+    yield (
+        f"A stage may not be called {stages}, nor begin with the name of another stage and a dash."
+    )
     yield from (
-        f"Its options may not be called {flags}, nor have the letters {', '.join(map(code, GENERAL_LETTERS))}.",
+        f"Its options may not be called {flags}, nor have the letters "
+        f"{', '.join(map(code, GENERAL_LETTERS))}.",
         "",
     )
 
@@ -409,7 +429,9 @@ def recipe_list() -> Iterator[str]:
 
 
 def result_table(path: Path) -> Iterator[str]:
-    """A table of measured figures from a JSON file, with what one must know to read it. Columns of figures are aligned right."""
+    """A table of measured figures from a JSON file, with what one must know to read it. Columns
+    of figures are aligned right.
+    """
     result = json.loads(path.read_text("utf-8"))
     seeds = f"{result['seeds']} seed{'s' * (result['seeds'] > 1)}, " if result["seeds"] else ""
     yield from (f"**{result['title']}** ({seeds}{result['date']}). {result['convention']}", "")
@@ -454,7 +476,9 @@ def shipped(kind: type[SpecT]) -> list[SpecT]:
 
 
 def commands() -> list[StageSpec]:
-    """The shipped stages and actions as `plant --help` orders them, each stage before its actions."""
+    """The shipped stages and actions as `plant --help` orders them, each stage before its
+    actions.
+    """
     return sort_by_work(shipped(StageSpec))
 
 
@@ -464,7 +488,9 @@ def option_entries(rows: Iterable[OptionRow]) -> Iterator[str]:
 
 
 def describe_values(row: OptionRow) -> str:
-    """The default of an option and what it may be; a default shows the type, but not the choices."""
+    """The default of an option and what it may be; a default shows the type, but not the
+    choices.
+    """
     default = "required" if row.required else row.default
     kind = row.type if "|" in row.type or not default or row.required else ""
     return ", ".join(part for part in (default, f"{kind} {row.rules}".strip()) if part)
@@ -486,7 +512,9 @@ def argument_meanings(docstring: str | None) -> dict[str, str]:
 
 
 def field_meanings(owner: type) -> dict[str, str]:
-    """What the string below each field of a class says, the comment beside or above it, or the part `Args:` of its docstring."""
+    """What the string below each field of a class says, the comment beside or above it, or the
+    part `Args:` of its docstring.
+    """
     source = inspect.getsource(owner)
     lines = source.splitlines()
     body = ast.parse(source).body[0].body  # type: ignore[attr-defined]
@@ -580,7 +608,8 @@ def main() -> int:
         if write:
             page.write_text(filled, "utf-8")
         sys.stdout.write(
-            f"{page.name} {'written' if write else 'is out of date: python docs/generate.py --write'}\n"
+            f"{page.name} "
+            f"{'written' if write else 'is out of date: python docs/generate.py --write'}\n"
         )
     return int(bool(stale) and not write)
 

@@ -10,7 +10,9 @@ _MODELS = {
 
 
 def __getattr__(name: str) -> Any:
-    """The version, `fit` and `load`, looked up when they are asked for: a command that starts imports as little as can be."""
+    """The version, `fit` and `load`, looked up when they are asked for: a command that starts
+    imports as little as can be.
+    """
     if name in _MODELS:
         return getattr(import_module("plant_cli.scoring.opened_models"), _MODELS[name])
     if name != "__version__":

@@ -1,11 +1,15 @@
-"""The `plant` script, and `python -m plant_cli` (what `accelerate launch -m plant_cli …` starts)."""
+"""The `plant` script, and `python -m plant_cli` (what `accelerate launch -m plant_cli …`
+starts).
+"""
 
 import signal
 import sys
 
 
 def main() -> None:
-    """Entry point. Until there is somebody to explain it, Ctrl-C ends the process as it ends any other: without a trace."""
+    """Entry point. Until there is somebody to explain it, Ctrl-C ends the process as it ends
+    any other: without a trace.
+    """
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     from plant_cli.cli.failures import find_limit, run_watched
 

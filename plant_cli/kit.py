@@ -1,4 +1,5 @@
-"""What plugin authors may use besides the contract: names of the rooms, each imported when it is first asked for.
+"""What plugin authors may use besides the contract: names of the rooms, each imported when it is
+first asked for.
 
 `kit.pyi` lists them; type checkers read it, and so does this module.
 """

@@ -18,8 +18,13 @@ from plant_cli.registry import Registry, installed
 from plant_cli.runs.machine import limit_spinning
 
 SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
-HINT = "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND -h` explains one command."
-YOUNG_OBJECTS = 200_000  # that are made before Python looks for cycles: with its 700 it looks through all modules several times
+HINT = (
+    "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND -h` "
+    "explains one command."
+)
+# that are made before Python looks for cycles: with its 700 it looks through all modules several
+# times
+YOUNG_OBJECTS = 200_000
 
 
 def build(registry: Registry) -> StageGroup:
@@ -54,7 +59,9 @@ def main() -> None:
 
 
 def _end_without_search() -> None:
-    """Let Python not look through all objects once more as the process ends; Triton would call those that are left a leak."""
+    """Let Python not look through all objects once more as the process ends; Triton would call
+    those that are left a leak.
+    """
     if "triton" not in sys.modules:
         gc.freeze()
 

@@ -83,7 +83,8 @@ class Registry:
                 self.plugins.append(self._take(module, record))
             except KeyboardInterrupt:
                 _say(
-                    f"interrupted while the plugin '{point.name}' was loaded ({VARIABLE}=-{point.name} leaves it out)"
+                    f"interrupted while the plugin '{point.name}' was loaded "
+                    f"({VARIABLE}=-{point.name} leaves it out)"
                 )
                 raise
             except BaseException as error:  # a plugin may do anything on import, even sys.exit()
@@ -92,7 +93,8 @@ class Registry:
                 )
             if (seconds := time.monotonic() - started) > SLOW and distribution != OWN_DISTRIBUTION:
                 _say(
-                    f"loading the plugin '{point.name}' took {seconds:.0f} seconds ({VARIABLE}=-{point.name} leaves it out)"
+                    f"loading the plugin '{point.name}' took {seconds:.0f} seconds "
+                    f"({VARIABLE}=-{point.name} leaves it out)"
                 )
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
@@ -114,7 +116,8 @@ class Registry:
         )
         if first is not None:
             raise TypeError(
-                f"the plugin of {first.distribution} is called '{record.name}', too: the entry point needs a name of its own"
+                f"the plugin of {first.distribution} is called '{record.name}', too: the entry "
+                "point needs a name of its own"
             )
         try:
             self._manager.register(module, record.name)
@@ -136,7 +139,9 @@ class Registry:
         return record
 
     def _check_names(self, specs: Sequence[tuple[str, Spec]]) -> None:
-        """Refuse a name that a plugin registers twice, and a stage whose folder another stage with a tag would use."""
+        """Refuse a name that a plugin registers twice, and a stage whose folder another stage
+        with a tag would use.
+        """
         (kind, name), times = (
             Counter((kind, spec.name) for kind, spec in specs).most_common(1)[0]
             if specs
@@ -148,7 +153,8 @@ class Registry:
             for other in (spec.name for spec in self.specs(StageSpec) if spec.writes):
                 if new.startswith(f"{other}-") or other.startswith(f"{new}-"):
                     raise TypeError(
-                        f"the stage '{new}' would share a folder with '{other}' and a tag: it needs another name"
+                        f"the stage '{new}' would share a folder with '{other}' and a tag: it "
+                        "needs another name"
                     )
 
     def _check_hooks(self, module: ModuleType) -> None:
@@ -189,7 +195,9 @@ class Registry:
         return all_specs
 
     def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """The components of a kind, sorted by name; a name that two plugins register is left out."""
+        """The components of a kind, sorted by name; a name that two plugins register is left
+        out.
+        """
         wanted = kind_of(kind).name
         unique = [
             owners[0][0]
@@ -201,7 +209,9 @@ class Registry:
         )
 
     def find(self, kind: type[SpecT], name: str) -> SpecT:
-        """The spec of a component; `ComponentError` if there is none, `PluginError` if two plugins registered it."""
+        """The spec of a component; `ComponentError` if there is none, `PluginError` if two
+        plugins registered it.
+        """
         shown = kind_of(kind).name
         owners = self._owners.get((shown, name), [])
         if len(owners) > 1:
@@ -229,7 +239,9 @@ class Registry:
         )
 
     def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options. Raises as `find` does, and `ComponentError` for wrong options."""
+        """The spec of a chosen component and its validated options. Raises as `find` does, and
+        `ComponentError` for wrong options.
+        """
         spec = self.find(kind, chosen.name)
         try:
             return spec, spec.options(**chosen.options)
@@ -250,7 +262,9 @@ class Registry:
         ]
 
     def blame(self, error: BaseException) -> tuple[PluginRecord, str] | None:
-        """The stranger's plugin that raised an error, with file and line: that of the innermost frame of all its traces."""
+        """The stranger's plugin that raised an error, with file and line: that of the innermost
+        frame of all its traces.
+        """
         packages = {record.module.partition(".")[0]: record for record in self.strangers()}
         seen: list[BaseException] = []
         link: BaseException | None = error
@@ -271,7 +285,8 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
         2 if kind.name == "stage" else 1
     ):
         raise TypeError(
-            f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have small letters, digits and single dashes"
+            f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have small "
+            "letters, digits and single dashes"
         )
     if not isinstance(spec.summary, str) or not isinstance(spec.source, str):
         raise TypeError(f"{kind.hook}: summary and source of '{spec.name}' must be text")
@@ -282,17 +297,20 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
     _check_options(kind, spec)
     if isinstance(spec, AnalyserSpec) and spec.options.model_fields:
         raise TypeError(
-            f"{kind.hook}: '{spec.name}' has options, but a recipe cannot set options of an analyser"
+            f"{kind.hook}: '{spec.name}' has options, but a recipe cannot set options of an "
+            "analyser"
         )
     if isinstance(spec, StageSpec):
         unknown = sorted({*spec.sections} - {*SHARED_SECTIONS})
         if unknown:
             raise TypeError(
-                f"{kind.hook}: '{spec.name}' names the section '{unknown[0]}': there are {', '.join(SHARED_SECTIONS)}"
+                f"{kind.hook}: '{spec.name}' names the section '{unknown[0]}': there are "
+                f"{', '.join(SHARED_SECTIONS)}"
             )
         if spec.name in (*SHARED_SECTIONS, *RESERVED):
             raise TypeError(
-                f"{kind.hook}: '{spec.name}' is no name for a stage: it means something else in a recipe or a run folder"
+                f"{kind.hook}: '{spec.name}' is no name for a stage: it means something else in a "
+                "recipe or a run folder"
             )
 
 
@@ -310,7 +328,8 @@ def _check_options(kind: Kind, spec: Spec) -> None:
         )
         if unknown is not None:
             raise TypeError(
-                f"{kind.hook}: the option {name} of '{spec.name}' is of the kind '{unknown}': {near_names(str(unknown), KINDS)}"
+                f"{kind.hook}: the option {name} of '{spec.name}' is of the kind '{unknown}': "
+                f"{near_names(str(unknown), KINDS)}"
             )
         if (
             isinstance(spec, StageSpec)
@@ -319,19 +338,23 @@ def _check_options(kind: Kind, spec: Spec) -> None:
         ):
             flag = f"--{name.replace('_', '-')}" if name in GENERAL_FLAGS else extra["short"]
             raise TypeError(
-                f"{kind.hook}: '{spec.name}' has an option {flag}, which means something else in every command"
+                f"{kind.hook}: '{spec.name}' has an option {flag}, which means something else in "
+                "every command"
             )
 
 
 @contextmanager
 def _keeping_folder(name: str) -> Iterator[None]:
-    """Go back to the current folder, and say so, if the block leaves it: paths of the user would mean other files."""
+    """Go back to the current folder, and say so, if the block leaves it: paths of the user
+    would mean other files.
+    """
     here = _current_folder()
     yield
     if here is not None and here != _current_folder():
         os.chdir(here)
         _say(
-            f"the plugin '{name}' changed the current folder while it was loaded; {here} is the current folder again"
+            f"the plugin '{name}' changed the current folder while it was loaded; {here} is the "
+            "current folder again"
         )
 
 
@@ -367,7 +390,8 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
             f"the {kind} '{spec.name}' needs the option {key}",
             where=f"{kind} '{spec.name}'",
             expected=help or "a value",
-            todo=f"give it in a recipe or by --set; `plant plugins show {spec.name}` lists the options",
+            todo=f"give it in a recipe or by --set; `plant plugins show {spec.name}` lists the "
+            "options",
         )
     if first["type"] == "extra_forbidden":
         now = former_names(spec.options).get(key)
@@ -392,7 +416,9 @@ def _identify(distribution: Distribution | None) -> tuple[str, str]:
 
 @cache
 def installed() -> Registry:
-    """The registry of all installed plugins. `PLANT_PLUGINS=a,b` loads only these and the core, `PLANT_PLUGINS=-a` all but this one."""
+    """The registry of all installed plugins. `PLANT_PLUGINS=a,b` loads only these and the core,
+    `PLANT_PLUGINS=-a` all but this one.
+    """
     registry = Registry()
     points = sorted(
         entry_points(group=ENTRY_POINT_GROUP),

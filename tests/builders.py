@@ -1,6 +1,8 @@
-"""Small corpora, registries, runs and records, and the comparison of errors with a table of messages, for tests of any room.
+"""Small corpora, registries, runs and records, and the comparison of errors with a table of
+messages, for tests of any room.
 
-`from builders import label_table, make_split, make_registry, write_documents, run_at, run_plant, read_cases, explained, read_stage`.
+`from builders import label_table, make_split, make_registry, write_documents, run_at, run_plant,
+read_cases, explained, read_stage`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def label_table(
 def make_split(
     texts: Sequence[str], gold: Any = None, name: SplitName = "train", **values: Any
 ) -> Split:
-    """A split of texts with gold [N, L] (by default one label that no document has); the ids are `d0`, `d1` and so on."""
+    """A split of texts with gold [N, L] (by default one label that no document has); the ids
+    are `d0`, `d1` and so on.
+    """
     count = len(texts)
     gold = csr_array(np.zeros((count, 1), dtype=np.int64) if gold is None else gold)
     defaults = {
@@ -57,7 +61,9 @@ def make_split(
 
 
 def write_documents(path: Path, *documents: tuple[str, str, Sequence[str]]) -> Path:
-    """Write documents (split, text, labels) as a table; the ending of the path decides its format: Parquet or JSON lines."""
+    """Write documents (split, text, labels) as a table; the ending of the path decides its
+    format: Parquet or JSON lines.
+    """
     rows = pl.DataFrame(
         documents,
         schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String)},
@@ -72,7 +78,9 @@ def write_documents(path: Path, *documents: tuple[str, str, Sequence[str]]) -> P
 def run_at(
     path: Path, name: str, *sets: str, tag: str | None = None, registry: Any = None, **request: Any
 ) -> Result:
-    """Run a stage in a run folder: `run_at(run, "mig", "mig.k=5", tag="a", flags={…}, force=True)`."""
+    """Run a stage in a run folder: `run_at(run, "mig", "mig.k=5", tag="a", flags={…},
+    force=True)`.
+    """
     request = {"reporter": SilentReporter(), **request}
     return run_stage(
         Request(registry=registry or installed(), run_path=path, sets=sets, **request), name, tag
@@ -95,7 +103,8 @@ def run_plant(
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:
-    """A table of mistakes (`messages.yaml`): each has what makes it, the class of its error, and the four parts that the user sees.
+    """A table of mistakes (`messages.yaml`): each has what makes it, the class of its error, and
+    the four parts that the user sees.
 
     A case with `each` stands for several, with each of these texts in place of EACH.
     """

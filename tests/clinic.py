@@ -23,7 +23,9 @@ LONGER = (
 
 
 class Clinic:
-    """The small clinic of `conftest.py` in a run folder of its own, trained long enough to be interrupted."""
+    """The small clinic of `conftest.py` in a run folder of its own, trained long enough to be
+    interrupted.
+    """
 
     def __init__(self, clinic: Any, path: Path) -> None:
         self.fixture, self.path = clinic, path
@@ -47,7 +49,9 @@ def trained(clinic: Any, tmp_path: Path) -> Clinic:
 
 
 class Interrupting(SilentReporter):
-    """Sends Ctrl-C to this process after a number of progress steps in bars whose name begins as given."""
+    """Sends Ctrl-C to this process after a number of progress steps in bars whose name begins
+    as given.
+    """
 
     def __init__(self, begins: str, after: int) -> None:
         super().__init__()

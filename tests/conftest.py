@@ -66,7 +66,9 @@ def _offline() -> Any:
 
 @pytest.fixture(autouse=True)
 def _smallest_numbers() -> Iterator[None]:
-    """Stages have numbers next to zero flushed, for the rest of their process; the next test sees them again."""
+    """Stages have numbers next to zero flushed, for the rest of their process; the next test
+    sees them again.
+    """
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
@@ -110,7 +112,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_network() -> Callable[..., Any]:
-    """Builds a network on the backbone `tiny` without dropout; equal arguments give equal weights: `small_network(seed=0, labels=4)`."""
+    """Builds a network on the backbone `tiny` without dropout; equal arguments give equal
+    weights: `small_network(seed=0, labels=4)`.
+    """
 
     def build(seed: int = 0, labels: int = 4, **backbone: Any) -> Any:
         import torch
@@ -149,7 +153,9 @@ def small_network() -> Callable[..., Any]:
 
 @pytest.fixture
 def small_model(tmp_path: Path) -> Callable[..., Path]:
-    """Saves a random model of a configuration class with a word tokenizer: `small_model(LlamaConfig, num_key_value_heads=2)`."""
+    """Saves a random model of a configuration class with a word tokenizer:
+    `small_model(LlamaConfig, num_key_value_heads=2)`.
+    """
 
     def save(config: Any, **values: Any) -> Path:
         import torch
@@ -173,7 +179,9 @@ def small_model(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Popen[str]]]]:
-    """Starts the command line in several processes with the environment that torch's launchers give them: `start_processes(2, "mig")`."""
+    """Starts the command line in several processes with the environment that torch's launchers
+    give them: `start_processes(2, "mig")`.
+    """
     started: list[subprocess.Popen[str]] = []
 
     def start(count: int, *arguments: str, launched: bool = True) -> list[subprocess.Popen[str]]:

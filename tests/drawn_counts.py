@@ -1,4 +1,6 @@
-"""Invented counts of words and labels, for tests of what scores labels by them; `drawn` is a fixture."""
+"""Invented counts of words and labels, for tests of what scores labels by them; `drawn` is a
+fixture.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Drawn:
 
 
 def draw(seed: int = 0, documents: int = 30, words: int = 25, labels: int = 9) -> Drawn:
-    """Documents whose words depend on their labels; one document is empty, one label has a single document, two are twins."""
+    """Documents whose words depend on their labels; one document is empty, one label has a
+    single document, two are twins.
+    """
     chance = np.random.default_rng(seed)
     gold = chance.random((documents, labels)) < 0.2
     gold[:, 0] = np.arange(documents) == 3

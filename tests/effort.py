@@ -1,4 +1,6 @@
-"""How much a function works, for tests that compare it with another one: a bound in seconds would fail on a slow machine."""
+"""How much a function works, for tests that compare it with another one: a bound in seconds
+would fail on a slow machine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Callable
 
 
 def effort(work: Callable[[], object], repeats: int = 3) -> float:
-    """Processor seconds of the function, the least of a few calls, since others may use the machine."""
+    """Processor seconds of the function, the least of a few calls, since others may use the
+    machine.
+    """
     used = []
     for _ in range(repeats):
         started = time.process_time()

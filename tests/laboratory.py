@@ -1,4 +1,6 @@
-"""Stages to experiment with: small ones whose work a test decides, and the real ones on a small made-up clinic."""
+"""Stages to experiment with: small ones whose work a test decides, and the real ones on a small
+made-up clinic.
+"""
 
 import plant_datasets
 import pytest
@@ -34,7 +36,8 @@ def recipe(tmp_path):
     """A small experiment of the stages of a `Laboratory`."""
     path = tmp_path / "r.yaml"
     path.write_text(
-        "summary: A small experiment.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta:\nbeta-twice: {epochs: 2}\n"
+        "summary: A small experiment.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta:\nbeta-twice: "
+        "{epochs: 2}\n"
     )
     return path
 
@@ -59,7 +62,9 @@ class GammaOptions(Options):
 
 
 class Laboratory:
-    """Small stages that write a file each, in one run folder; `on["alpha"] = f` plays f(context) in the middle of a stage."""
+    """Small stages that write a file each, in one run folder; `on["alpha"] = f` plays
+    f(context) in the middle of a stage.
+    """
 
     def __init__(self, folder):
         self.path = folder / "run"
@@ -170,7 +175,9 @@ CLINIC = (
 
 @pytest.fixture
 def clinic(tmp_path):
-    """Run a stage for real on a small network and a small made-up clinic: `clinic("mig", "mig.k=5", tag=…)`; `.path` is the run."""
+    """Run a stage for real on a small network and a small made-up clinic: `clinic("mig",
+    "mig.k=5", tag=…)`; `.path` is the run.
+    """
 
     def run(name, *sets, **request):
         return run_at(run.path, name, *CLINIC, *sets, **request)

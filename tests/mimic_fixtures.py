@@ -1,4 +1,6 @@
-"""Made-up tables in the schema of MIMIC, with every trap that a reader falls into. No row is of a patient."""
+"""Made-up tables in the schema of MIMIC, with every trap that a reader falls into. No row is of
+a patient.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def note(
 
 
 def write_mimic3(root: Path, lower: bool = False, packed: bool = False) -> Path:
-    """Admission 100: addendum before its report; 101: another patient; 102: codes alone; 103: a note alone; 104: CPT alone."""
+    """Admission 100: addendum before its report; 101: another patient; 102: codes alone; 103: a
+    note alone; 104: CPT alone.
+    """
     case = [str.lower if lower else str][0]
     notes = [
         note(1, 1, "100.0", "An addendum, 12 34 mg.", kind="Addendum"),
@@ -105,7 +109,9 @@ PROCEDURES4 = "subject_id hadm_id seq_num chartdate icd_code icd_version"
 
 
 def write_mimic4(root: Path) -> Path:
-    """Admission 1 has both versions of ICD, a note that is repeated and one that is blank; 2 to 11 have ICD-10 alone."""
+    """Admission 1 has both versions of ICD, a note that is repeated and one that is blank; 2 to
+    11 have ICD-10 alone.
+    """
     notes = [
         (f"1-DS-{n}", 1, 1, "DS", n, "", "", text)
         for n, text in enumerate(["Seen by ___ on Monday."] * 2 + [" "], start=1)

@@ -43,7 +43,8 @@ def assert_equal(
     gradients: float | None = None,
     relative: float = 0.0,
 ) -> None:
-    """Both results, each with the leaves that it came from, agree in their numbers and in their gradients.
+    """Both results, each with the leaves that it came from, agree in their numbers and in their
+    gradients.
 
     Args:
         upstream: of the results (None: random, zero on half of them).
@@ -85,7 +86,9 @@ class LiteralHead:
 
 
 def literal_logits(head: LiteralHead, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits [B, L] and attention averaged over heads [B, L, T] of hidden states [B, T, H], through full [B, L, H] arrays."""
+    """Logits [B, L] and attention averaged over heads [B, L, T] of hidden states [B, T, H],
+    through full [B, L, H] arrays.
+    """
     queries = head.queries.expand(len(hidden), -1, -1)
     attended, weights = head.attention(
         queries, hidden, hidden, key_padding_mask=~mask, need_weights=True

@@ -1,4 +1,6 @@
-"""Corpora of any content, and small writers of the formats that are only read: what every format is tested with."""
+"""Corpora of any content, and small writers of the formats that are only read: what every
+format is tested with.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def write_format(name: str, dataset: Dataset, folder: Path, suffix: str = "") -> list[str]:
-    """Write a corpus in a format of other tools, with texts on one line where the format is only read; the labels by their numbers."""
+    """Write a corpus in a format of other tools, with texts on one line where the format is
+    only read; the labels by their numbers.
+    """
     if (write := SPECS[name].write) is not None:
         write(dataset, folder, suffix)
         return []
@@ -191,7 +195,8 @@ def _write_arff(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]
 
 def _write_posts(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
     lines = [
-        f'<row Id="{i}" PostTypeId="1" Body="{t}" Tags="{"".join(f"&lt;{label}&gt;" for label in labels)}" />'
+        f'<row Id="{i}" PostTypeId="1" Body="{t}" '
+        f'Tags="{"".join(f"&lt;{label}&gt;" for label in labels)}" />'
         for i, t, labels in rows
     ]
     write_lines(folder / f"{split}.xml", ["<posts>", *lines, "</posts>"])

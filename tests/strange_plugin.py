@@ -1,4 +1,6 @@
-"""A plugin that does right, but for one function at a time, which `MISBEHAVE` names with what it does instead."""
+"""A plugin that does right, but for one function at a time, which `MISBEHAVE` names with what
+it does instead.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ MISBEHAVE: dict[str, Any] = {}
 
 
 def act(name: str, right: Any, *given: Any) -> Any:
-    """What a function gives: the right value, unless it is to misbehave. `given` are arrays that it may write into."""
+    """What a function gives: the right value, unless it is to misbehave. `given` are arrays
+    that it may write into.
+    """
     how = MISBEHAVE.get(name)
     if how == "exit":
         sys.exit(0)

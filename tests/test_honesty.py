@@ -1,6 +1,8 @@
-"""A poisoned test split changes nothing but what is said of test: no relevance, weight, calibration, threshold or validation figure.
+"""A poisoned test split changes nothing but what is said of test: no relevance, weight,
+calibration, threshold or validation figure.
 
-Two corpora differ in test alone: in the second its documents are in another language and have every label, and one that nobody else has.
+Two corpora differ in test alone: in the second its documents are in another language and have every
+label, and one that nobody else has.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import polars as pl
 import pytest
 from builders import run_at
 
-POISON = "Potilas on terve ja lähtee kotiin tänään, eikä mitään lääkettä tarvita; seuraava käynti on vuoden kuluttua. "
+POISON = (
+    "Potilas on terve ja lähtee kotiin tänään, eikä mitään lääkettä tarvita; seuraava käynti "
+    "on vuoden kuluttua. "
+)
 PLANTED = ("mig", "pretrain-attn", "finetune")
 VOICES = (
     "finetune.loss={name: focal-hnm, hard_negatives: 4, random_negatives: 2}",
@@ -138,7 +143,9 @@ def collect(run: Path) -> dict[str, Any]:
 
 
 def tell(path: Path) -> Any:
-    """The content of a file, without what depends on the clock or on the hash of the whole corpus."""
+    """The content of a file, without what depends on the clock or on the hash of the whole
+    corpus.
+    """
     if path.name == "stage.json":
         return keep_results(json.loads(path.read_text())["summary"])
     if path.name == "DONE":  # beside the hashes of its files, a checkpoint has that of the corpus

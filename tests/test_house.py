@@ -1,4 +1,6 @@
-"""The house is in order: every room has its layer, a name occurs once, names say what is in a module."""
+"""The house is in order: every room has its layer, a name occurs once, names say what is in a
+module.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,9 @@ def test_functions_are_short() -> None:
 
 
 def test_imports_stand_at_the_top_of_modules() -> None:
-    """Functions import only what is heavy, optional or not always there: a spec that names its function loads it when it runs."""
+    """Functions import only what is heavy, optional or not always there: a spec that names its
+    function loads it when it runs.
+    """
     functions = [
         (path, node)
         for path in SOURCES
@@ -167,7 +171,9 @@ def test_imports_stand_at_the_top_of_modules() -> None:
 
 
 def test_functions_nest_at_most_three_deep() -> None:
-    """Loops, conditions, `with`, `try` and `match` within one another; an `elif` is as deep as its `if`."""
+    """Loops, conditions, `with`, `try` and `match` within one another; an `elif` is as deep as
+    its `if`.
+    """
     functions = [
         (path, node)
         for path in SOURCES
@@ -181,7 +187,9 @@ def test_functions_nest_at_most_three_deep() -> None:
 
 
 def depth(body: list[ast.stmt]) -> int:
-    """How many compound statements stand within one another; functions within a function are counted by themselves."""
+    """How many compound statements stand within one another; functions within a function are
+    counted by themselves.
+    """
     return max(
         (
             1 + max(depth(part) for part in parts(node))
@@ -193,7 +201,9 @@ def depth(body: list[ast.stmt]) -> int:
 
 
 def parts(node: ast.stmt) -> list[list[ast.stmt]]:
-    """The bodies of a compound statement; the branches of an `elif` stand beside those of its `if`."""
+    """The bodies of a compound statement; the branches of an `elif` stand beside those of its
+    `if`.
+    """
     other = getattr(node, "orelse", [])
     if isinstance(node, ast.If) and len(other) == 1 and isinstance(other[0], ast.If):
         return [node.body, *parts(other[0])]
@@ -207,7 +217,9 @@ def parts(node: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def test_folders_of_tests_are_rooms() -> None:
-    """A folder of tests is named after a room or a plugin; only those that test no room alone have names of their own."""
+    """A folder of tests is named after a room or a plugin; only those that test no room alone
+    have names of their own.
+    """
     folders = {
         path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")
     }
@@ -274,7 +286,9 @@ def constants(node: ast.stmt) -> list[tuple[str, ast.expr]]:
 
 @pytest.mark.parametrize("folder", ["README.md", "docs", "recipes", *sorted(HOMES)])
 def test_texts_use_the_words_of_the_field(folder: str) -> None:
-    """No docstring, help, message or page uses a word that was replaced by one that every reader of the field knows."""
+    """No docstring, help, message or page uses a word that was replaced by one that every
+    reader of the field knows.
+    """
     home = HOMES.get(folder, ROOT / folder)
     pages = (
         [home]

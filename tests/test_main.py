@@ -24,7 +24,9 @@ HEAVY = (
     "numpy",
 )
 BOUND = 6.0
-"""How often more `plant --help` may work than the import of its two libraries; it does 3 to 4 times as much."""
+"""How often more `plant --help` may work than the import of its two libraries; it does 3 to 4
+times as much.
+"""
 PROBE = """
 import sys
 sys.argv = ["plant", *{arguments!r}]
@@ -61,7 +63,9 @@ def _probe(*arguments: str) -> tuple[str, list[str]]:
 
 
 def _effort(code: str, cache: Path) -> float:
-    """Processor seconds of Python code in a process of its own, whose modules are compiled beforehand."""
+    """Processor seconds of Python code in a process of its own, whose modules are compiled
+    beforehand.
+    """
     environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
@@ -98,7 +102,10 @@ def test_what_is_missing_is_said_before_torch_is_loaded(
 def test_a_model_of_scorers_needs_no_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the corpus to suggestions for new texts, in one process."""
     monkeypatch.chdir(tmp_path)
-    corpus = "--set data.dataset.name=synthetic-clinic --set data.dataset.documents=60 --set data.dataset.labels=5"
+    corpus = (
+        "--set data.dataset.name=synthetic-clinic --set data.dataset.documents=60 --set "
+        "data.dataset.labels=5"
+    )
     commands = [f"finetune --no-network {corpus}", "predict", "eval", "suggest --text fever"]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, *commands],
@@ -151,7 +158,10 @@ def test_completion_offers_commands_and_actions() -> None:
 
 @pytest.mark.parametrize("triton", [False, True])
 def test_the_end_searches_for_cycles_only_where_triton_would_tell_of_leaks(triton: bool) -> None:
-    code = "import atexit, gc, sys; from plant_cli.main import main; atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+    code = (
+        "import atexit, gc, sys; from plant_cli.main import main; atexit.register(lambda: "
+        "print(gc.get_freeze_count() > 0))\n"
+    )
     code += "sys.modules['triton'] = sys\n" * triton + "sys.argv = ['plant', '--version']; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == str(not triton)

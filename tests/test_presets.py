@@ -1,4 +1,6 @@
-"""The presets train two steps of each stage on a small network, and hold the values of their sources."""
+"""The presets train two steps of each stage on a small network, and hold the values of their
+sources.
+"""
 
 from __future__ import annotations
 
@@ -365,7 +367,9 @@ def test_what_leaks_needs_a_flag_and_marks_every_figure(tmp_path: Path) -> None:
 
 
 def test_the_paper_reads_its_large_models_in_four_bits_with_adapters() -> None:
-    """P2, appendix A: rank 16, alpha 32, dropout 0.05, NF4; the defaults of every causal backbone, which the preset leaves as they are."""
+    """P2, appendix A: rank 16, alpha 32, dropout 0.05, NF4; the defaults of every causal
+    backbone, which the preset leaves as they are.
+    """
     options = CausalOptions(model="any")
     found = (
         options.adapter,
@@ -380,7 +384,9 @@ def test_the_paper_reads_its_large_models_in_four_bits_with_adapters() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the recipe `attribution`: all combinations, scorers alone and the control, two steps each."""
+    """A finished run of the recipe `attribution`: all combinations, scorers alone and the
+    control, two steps each.
+    """
     path = tmp_path_factory.mktemp("attribution") / "run"
     few = (
         "pretrain-attn.epochs=1",

@@ -127,7 +127,8 @@ def plant_register_stages():
         (GOOD.replace('"thorn"', '"Thorn"'), "returned a spec with the name 'Thorn'"),
         (
             GOOD.replace('"thorn"', '"a_thorn"'),
-            "returned a spec with the name 'a_thorn': names have small letters, digits and single dashes",
+            "returned a spec with the name 'a_thorn': names have small letters, digits and "
+            "single dashes",
         ),
         (ANALYSER, "'thorn' has options, but a recipe cannot set options of an analyser"),
         (GOOD.replace('"A thorn."', "None"), "summary and source of 'thorn' must be text"),
@@ -262,7 +263,9 @@ def test_what_a_plugin_does_on_import_is_laid_to_it(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The current folder stays; a plugin that takes long, or during which the user interrupts, is named with how to leave it out."""
+    """The current folder stays; a plugin that takes long, or during which the user interrupts,
+    is named with how to leave it out.
+    """
     here = os.getcwd()
     _load(plugins, tmp_path, rose="import os\nos.chdir('/')\n" + GOOD)
     assert (os.getcwd(), plugins.plugins[0].state) == (here, "ok")
@@ -303,7 +306,10 @@ def test_the_innermost_plugin_of_others_is_blamed(plugins: Registry, tmp_path: P
 
 
 def _plugins_with(chosen: str) -> list[str]:
-    code = "from plant_cli.registry import installed; print(*sorted(f'{r.name}:{r.state}' for r in installed().plugins))"
+    code = (
+        "from plant_cli.registry import installed; print(*sorted(f'{r.name}:{r.state}' for r "
+        "in installed().plugins))"
+    )
     environment = {**os.environ, "PLANT_PLUGINS": chosen}
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment

@@ -1,4 +1,6 @@
-"""Make the catalogue of the tutorial: `python docs/examples/catalogue.py` writes catalogue.csv and new.csv here."""
+"""Make the catalogue of the tutorial: `python docs/examples/catalogue.py` writes catalogue.csv
+and new.csv here.
+"""
 
 import csv
 import random
@@ -27,7 +29,10 @@ SUBJECTS = {
     "Exhibition catalogue": "objects display museum photographs collection",
     "Photography": "photographs lenses negatives studios portraits",
 }
-COMMON = "history study sources new early local century region work people change life account essays family letters years"
+COMMON = (
+    "history study sources new early local century region work people change life account "
+    "essays family letters years"
+)
 PATTERNS = (
     "The volume compares {}, {} and {}.",
     "A study of {} and {}, with {}.",
@@ -37,7 +42,9 @@ PATTERNS = (
 
 
 def write(path: str, count: int, seed: int, *, labelled: bool) -> None:
-    """A table of records: each has one to three subjects, and a quarter of the words in its sentences are theirs."""
+    """A table of records: each has one to three subjects, and a quarter of the words in its
+    sentences are theirs.
+    """
     draw, names = random.Random(seed), list(SUBJECTS)
     with open(path, "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)

@@ -1,4 +1,6 @@
-"""The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
+"""The contract between `plant` and its plugins. Imports no torch; all that a plugin needs
+beside `plant_cli.kit`.
+"""
 
 from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import (

@@ -56,14 +56,18 @@ class PluginRecord:
 
 
 class Components(Protocol):
-    """All registered components. A kind is named by the class of its specs, such as `BackboneSpec`."""
+    """All registered components. A kind is named by the class of its specs, such as
+    `BackboneSpec`.
+    """
 
     @property
     def plugins(self) -> Sequence[PluginRecord]:
         """Every installed plugin, including broken ones."""
 
     def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """The components of a kind, sorted by name; a name that two plugins register is left out."""
+        """The components of a kind, sorted by name; a name that two plugins register is left
+        out.
+        """
 
     def find(self, kind: type[SpecT], name: str) -> SpecT:
         """The spec of a component.
@@ -74,7 +78,9 @@ class Components(Protocol):
         """
 
     def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options. Raises as `find` does, and `ComponentError` for wrong options."""
+        """The spec of a chosen component and its validated options. Raises as `find` does, and
+        `ComponentError` for wrong options.
+        """
 
     def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
         """The plugin that registered a component; None if no plugin did."""

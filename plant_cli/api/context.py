@@ -1,4 +1,6 @@
-"""What a stage works with: the request of the user, its context, a reporter, and the result that it returns."""
+"""What a stage works with: the request of the user, its context, a reporter, and the result
+that it returns.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,16 @@ NAME_RULE = "small letters, digits, '.', '_' and '-', beginning with a letter or
 
 
 def with_tag(command: str, tag: str | None) -> str:
-    """Add the tag to a command line: `plant eval` and `baseline` give `plant eval --tag baseline`."""
+    """Add the tag to a command line: `plant eval` and `baseline` give `plant eval --tag
+    baseline`.
+    """
     return command if tag is None else f"{command} --tag {tag}"
 
 
 def join_tag(stage: str, tag: str | None) -> str:
-    """The folder and the recipe section of a stage: `finetune` and `baseline` give `finetune-baseline`."""
+    """The folder and the recipe section of a stage: `finetune` and `baseline` give
+    `finetune-baseline`.
+    """
     return stage if tag is None else f"{stage}-{tag}"
 
 
@@ -44,7 +50,9 @@ class Column:
     name: str
     """Its heading."""
     kind: Literal["text", "count", "points", "exact"] = "text"
-    """How cells are shown: `text`; `count`, a whole number; `points`, a fraction times 100 with one decimal; `exact`, any number."""
+    """How cells are shown: `text`; `count`, a whole number; `points`, a fraction times 100 with
+    one decimal; `exact`, any number.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +84,16 @@ class Table:
     passages: Sequence[Passage] = ()
     """A text between title and table, with marked words."""
     whole: bool = False
-    """Whether all columns stay side by side on a narrow terminal, so that texts are broken and not the table."""
+    """Whether all columns stay side by side on a narrow terminal, so that texts are broken and
+    not the table.
+    """
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
                 raise ValueError(
-                    f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns"
+                    f"row {number} of the table '{self.title}' has {len(row)} cells for "
+                    f"{len(self.columns)} columns"
                 )
 
 
@@ -110,7 +121,9 @@ class Task(Protocol):
 
 
 class Reporter(Protocol):
-    """Shows progress and messages: bars on a terminal, a line for each step and every 30 seconds in a log."""
+    """Shows progress and messages: bars on a terminal, a line for each step and every 30
+    seconds in a log.
+    """
 
     def progress(
         self, description: str, total: float | None, unit: str
@@ -162,7 +175,9 @@ class Request:
     run_path: Path = DEFAULT_RUN
     """The run folder; a stage that writes creates it."""
     recipe: str | None = None
-    """The path of a recipe to take options from, or the name of a shipped one; None if there is none."""
+    """The path of a recipe to take options from, or the name of a shipped one; None if there is
+    none.
+    """
     sets: Sequence[str] = ()
     """The texts of `--set`, `section.key=value`."""
     flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -178,13 +193,19 @@ class Request:
     jobs: int = 1
     """How many steps of a recipe run side by side."""
     grow: bool = False
-    """Read the corpus of the run again, which may have grown, and make anew what follows from it."""
+    """Read the corpus of the run again, which may have grown, and make anew what follows from
+    it.
+    """
     show_documents: bool = False
     """Show three documents with their labels when the corpus of the run is made."""
     deadline: float | None = None
-    """When training should end, on the clock `time.monotonic`: after its first epoch none begins that would not end by then."""
+    """When training should end, on the clock `time.monotonic`: after its first epoch none
+    begins that would not end by then.
+    """
     speak: Callable[[str], None] | None = None
-    """Writes JSON lines to stdout at once, for a command that answers a stream (`--format jsonl`); None in other formats."""
+    """Writes JSON lines to stdout at once, for a command that answers a stream (`--format
+    jsonl`); None in other formats.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +225,9 @@ class StepResult:
 
 
 class Runner(Protocol):
-    """Runs stages and recipes. It locks the run folder: a stage that needs another stage of its own run calls `StageContext.ensure`."""
+    """Runs stages and recipes. It locks the run folder: a stage that needs another stage of its
+    own run calls `StageContext.ensure`.
+    """
 
     def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
         """Run a stage or an action, such as `mig show`; `tag` names the variant of a stage.
@@ -214,7 +237,9 @@ class Runner(Protocol):
         """
 
     def run_recipe(self, request: Request) -> Sequence[StepResult]:
-        """Run the steps of the recipe in order and skip those that have not changed. Raises as `run_stage` does."""
+        """Run the steps of the recipe in order and skip those that have not changed. Raises as
+        `run_stage` does.
+        """
 
 
 def command_for(stage: str, tag: str | None, run_path: Path) -> str:
@@ -275,10 +300,13 @@ class StageContext(Protocol):
         """True after the user asked to stop: save a checkpoint and raise `Interrupted`."""
 
     def corpus(self) -> Corpus:
-        """The corpus of the run, with its hashes checked. If the run has none yet, a stage prepares it, and an action fails."""
+        """The corpus of the run, with its hashes checked. If the run has none yet, a stage
+        prepares it, and an action fails.
+        """
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options: `context.component(LossSpec, options.loss)`.
+        """The spec of a chosen component and its validated options: `context.component(LossSpec,
+        options.loss)`.
 
         Raises:
             ComponentError: there is no such component, or it does not take these options.
@@ -289,12 +317,15 @@ class StageContext(Protocol):
         """All components of a kind, sorted by name: `context.components(MetricSpec)`."""
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """The folder of a finished stage of this run; it is recorded as an input. `ArtefactError` names the command that makes it."""
+        """The folder of a finished stage of this run; it is recorded as an input.
+        `ArtefactError` names the command that makes it.
+        """
 
     def confirm_inputs(self) -> None:
         """Refuse to go on if another process has replaced or removed an input since it was read.
 
-        An action calls it before it writes a file, since actions do not lock the run. It is called again when the action ends.
+        An action calls it before it writes a file, since actions do not lock the run. It is called
+        again when the action ends.
 
         Raises:
             ArtefactError: an input was replaced or removed; the message says which.

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 WordRule = Literal["letters", "mixed", "names"]
-"""What is a word: letters alone; also letters with digits, and numbers; or all that stands between blanks."""
+"""What is a word: letters alone; also letters with digits, and numbers; or all that stands
+between blanks.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,9 @@ class Pieces:
     """A split in consecutive parts that fit in memory one at a time."""
 
     whole: pl.LazyFrame
-    """The split that was cut. The parts are used only while `Dataset.splits` holds this same frame."""
+    """The split that was cut. The parts are used only while `Dataset.splits` holds this same
+    frame.
+    """
     parts: Sequence[pl.LazyFrame]
     """Lazy frames; collected one after another they give the rows of `whole`."""
 
@@ -35,13 +39,21 @@ class Dataset:
     """What a dataset plugin returns. All frames are lazy frames of polars."""
 
     splits: Mapping[SplitName, pl.LazyFrame]
-    """Columns `doc_id: str, text: str, labels: list[str]` and any others, by name of the split; only "train" is required."""
+    """Columns `doc_id: str, text: str, labels: list[str]` and any others, by name of the split;
+    only "train" is required.
+    """
     labels: pl.LazyFrame | None = None
-    """Columns `label: str, title: str | null`; optional are `description: str`, `alternatives: list[str]`, `parents: list[str]`."""
+    """Columns `label: str, title: str | null`; optional are `description: str`, `alternatives:
+    list[str]`, `parents: list[str]`.
+    """
     evidence: pl.LazyFrame | None = None
-    """Gold spans: columns `doc_id, label, start, end, text`; offsets in characters, end exclusive."""
+    """Gold spans: columns `doc_id, label, start, end, text`; offsets in characters, end
+    exclusive.
+    """
     excluded: pl.LazyFrame | None = None
-    """Columns `doc_id, label`: pairs that evaluation ignores by the rules of the corpus, such as a label that is the document itself."""
+    """Columns `doc_id, label`: pairs that evaluation ignores by the rules of the corpus, such
+    as a label that is the document itself.
+    """
     licence: str = "unknown"
     """The licence of the corpus, as an SPDX name if there is one."""
     citation: str = ""
@@ -53,7 +65,9 @@ class Dataset:
     remarks: Sequence[str] = ()
     """What was guessed on reading, such as how the corpus was split; shown to the user."""
     names: bool = False
-    """Whether a text is a list of names of features, which blanks separate: each is a word as it stands."""
+    """Whether a text is a list of names of features, which blanks separate: each is a word as
+    it stands.
+    """
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
     """The same splits in parts, if they may be larger than memory."""
 
@@ -66,7 +80,8 @@ class Dataset:
         for name, value in (("files", self.files), ("remarks", self.remarks)):
             if isinstance(value, str):
                 raise TypeError(
-                    f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is expected"
+                    f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is "
+                    "expected"
                 )
 
 
@@ -85,11 +100,15 @@ class DatasetCard:
     files: str
     """What the path must name."""
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
-    """Known versions by name: the expected number of documents of each split, or of all under `documents`, and of `labels`."""
+    """Known versions by name: the expected number of documents of each split, or of all under
+    `documents`, and of `labels`.
+    """
 
 
 class LabelIndex(Protocol):
-    """The labels of train (with `zero_shot` also those that only have a title), sorted. The position of a label is its index everywhere."""
+    """The labels of train (with `zero_shot` also those that only have a title), sorted. The
+    position of a label is its index everywhere.
+    """
 
     @property
     def ids(self) -> Sequence[str]:
@@ -113,11 +132,15 @@ class LabelIndex(Protocol):
 
     @property
     def further_parents(self) -> Mapping[str, Sequence[str]]:
-        """Parents of labels outside the index: of the parents above, and of gold labels unseen in train."""
+        """Parents of labels outside the index: of the parents above, and of gold labels unseen
+        in train.
+        """
 
     @property
     def train_counts(self) -> Sequence[int]:
-        """Training documents of each label [L]; 0 for a label that only has a title (`DataSection.zero_shot`)."""
+        """Training documents of each label [L]; 0 for a label that only has a title
+        (`DataSection.zero_shot`).
+        """
 
     @property
     def hash(self) -> str:
@@ -217,7 +240,9 @@ class Split:
 def _follow(
     taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """The new row of each entry whose document was taken, ascending, and the numbers of these entries."""
+    """The new row of each entry whose document was taken, ascending, and the numbers of these
+    entries.
+    """
     import numpy as np
 
     place = {row: new for new, row in enumerate(taken.tolist())}
@@ -229,11 +254,12 @@ class WordReducer(Protocol):
     """Reduces the forms of a word in one language to one form."""
 
     def reduce(self, word: str) -> str:
-        """The reduced form of a word; the same word always gives the same form. An empty result leaves the word as it is.
+        """The reduced form of a word; the same word always gives the same form. An empty result
+        leaves the word as it is.
 
         Args:
-            word: letters and their marks, lower-cased, in Unicode normal form C; apostrophes and digits never arrive. The result gets
-                the same form.
+            word: letters and their marks, lower-cased, in Unicode normal form C; apostrophes and
+                digits never arrive. The result gets the same form.
         """
 
 
@@ -248,7 +274,9 @@ class Analyser(Protocol):
         """The words of a text, in order."""
 
     def find_borders(self, text: str) -> npt.NDArray[np.int32]:
-        """Where each of these words begins and ends [n, 2], in code points, end exclusive; starts ascend, and words may overlap."""
+        """Where each of these words begins and ends [n, 2], in code points, end exclusive;
+        starts ascend, and words may overlap.
+        """
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Pairs of word and form, for the forms that were reduced so far."""
@@ -282,10 +310,13 @@ class Corpus(Protocol):
         """
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """One split in parts of some thousand documents, so that its texts need not fit in memory. Raises as `split` does."""
+        """One split in parts of some thousand documents, so that its texts need not fit in
+        memory. Raises as `split` does.
+        """
 
     def gold_labels(self, name: SplitName) -> Split:
-        """One split without texts and evidence, as recorded when the corpus was prepared; the source is not read.
+        """One split without texts and evidence, as recorded when the corpus was prepared; the
+        source is not read.
 
         Raises:
             DataError: the corpus has no split of that name.

@@ -1,4 +1,6 @@
-"""The one tree of errors. Each carries a message in four parts and the exit code that the shell sees."""
+"""The one tree of errors. Each carries a message in four parts and the exit code that the shell
+sees.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class PlantError(Exception):
 
     Args:
         what: what is wrong, in one sentence.
-        where: the file and line, key, run or component; by default the folder of the stage that raises it.
+        where: the file and line, key, run or component; by default the folder of the stage that
+            raises it.
         expected: what would have been right.
         todo: what to do next, with a command if there is one.
     """
@@ -60,7 +63,8 @@ class DataError(PlantError):
 
 
 class ColumnQuestion(DataError):
-    """Several columns of a table may be meant: `choices` are their names with a few of their values.
+    """Several columns of a table may be meant: `choices` are their names with a few of their
+    values.
 
     `option` is the field of the section `data` that names the right one.
     """
@@ -135,7 +139,9 @@ def naming_command(command: str) -> Iterator[None]:
 def damaged_file(
     what: str, why: str, path: Path, *, todo: str, expected: str = "the file as it was written"
 ) -> ArtefactError:
-    """The error for a damaged file of a run: `damaged_file("the decision threshold", "it lacks a key", path, todo=…)`."""
+    """The error for a damaged file of a run: `damaged_file("the decision threshold", "it lacks
+    a key", path, todo=…)`.
+    """
     return ArtefactError(f"{what} is damaged: {why}", where=str(path), expected=expected, todo=todo)
 
 
@@ -149,7 +155,9 @@ def missing_column(name: str, columns: Iterable[str], *, where: str, todo: str) 
 def missing_package(
     name: str, use: str, extra: str, *, where: str, otherwise: str = ""
 ) -> ComponentError:
-    """For an optional package that is not installed: `missing_package("rdflib", "which reads SKOS", "skos", where=str(path))`."""
+    """For an optional package that is not installed: `missing_package("rdflib", "which reads
+    SKOS", "skos", where=str(path))`.
+    """
     return ComponentError(
         f"the package {name}, {use}, is not installed",
         where=where,
@@ -184,7 +192,9 @@ PICKLE_REFUSED = "UnpicklingError"
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, at most 200 characters; the name of its class if it has no message."""
+    """The first line of an error's message, at most 200 characters; the name of its class if it
+    has no message.
+    """
     if (
         type(error).__name__ == PICKLE_REFUSED
     ):  # torch's message tells how to read such a file all the same

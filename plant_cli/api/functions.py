@@ -1,4 +1,6 @@
-"""Functions in specs: a callable, or the name of a function that is imported when it is called. What they give is checked."""
+"""Functions in specs: a callable, or the name of a function that is imported when it is called.
+What they give is checked.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FunctionT = TypeVar("FunctionT")
 
 @dataclass(frozen=True)
 class Named:
-    """A function by its name, `package.module:function`; calling it imports the module and calls the function."""
+    """A function by its name, `package.module:function`; calling it imports the module and
+    calls the function.
+    """
 
     name: str
 
@@ -46,7 +50,8 @@ class Named:
                 f"a function of a plugin cannot be imported: {error}",
                 where=self.name,
                 expected="a function that exists, as package.module:function",
-                todo="install what is missing, or report it to the authors of the plugin; `plant plugins` lists all plugins",
+                todo="install what is missing, or report it to the authors of the plugin; `plant "
+                "plugins` lists all plugins",
             ) from error
         return cast(Callable[..., Any], function)
 
@@ -84,7 +89,8 @@ class Promise:
                 f"the {who} gave {describe_value(value)} for `{what}`",
                 where=where or who,
                 expected=self.expected,
-                todo="choose another one, or tell its authors; `plant plugins` says who they are, PLANT_PLUGINS=-NAME leaves a plugin out",
+                todo="choose another one, or tell its authors; `plant plugins` says who they "
+                "are, PLANT_PLUGINS=-NAME leaves a plugin out",
             )
 
 
@@ -109,7 +115,9 @@ class ExitCalled(RuntimeError):
 
 @contextmanager
 def surviving_exits() -> Iterator[None]:
-    """Turn `sys.exit()` in the block into an error like any other: no component may end a command, least of all with success."""
+    """Turn `sys.exit()` in the block into an error like any other: no component may end a
+    command, least of all with success.
+    """
     try:
         yield
     except SystemExit as error:
@@ -122,7 +130,9 @@ def surviving_exits() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Guarded:
-    """A function of a spec as others call it: `sys.exit()` in it is an error, and what it gives is what was promised."""
+    """A function of a spec as others call it: `sys.exit()` in it is an error, and what it gives
+    is what was promised.
+    """
 
     function: Callable[..., Any]
     who: str = field(compare=False)  # the component, `scorer 'words'`
@@ -140,11 +150,16 @@ class Guarded:
     @property
     def _where(self) -> str:
         code = getattr(self.function, "__code__", None)
-        return f"{self.who}, {getattr(self.function, 'name', self.what) if code is None else f'{code.co_filename}:{code.co_firstlineno}'}"
+        return (
+            f"{self.who}, "
+            f"{getattr(self.function, 'name', self.what) if code is None else f'{code.co_filename}:{code.co_firstlineno}'}"
+        )
 
 
 class Function(Generic[FunctionT]):
-    """A field of a spec that is set to a function or to its name, and read as a function; None if it is not required and left out."""
+    """A field of a spec that is set to a function or to its name, and read as a function; None
+    if it is not required and left out.
+    """
 
     def __init__(self, gives: Promise | None = None, *, required: bool = True) -> None:
         self.gives = gives

@@ -1,4 +1,6 @@
-"""The hooks, one for each kind of component. A plugin is a module with functions of these names, marked with `@hookimpl`."""
+"""The hooks, one for each kind of component. A plugin is a module with functions of these
+names, marked with `@hookimpl`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Input and output of metrics: sums and values per document, never an array of all documents by all labels."""
+"""Input and output of metrics: sums and values per document, never an array of all documents by
+all labels.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ if TYPE_CHECKING:
 
 
 class AllScores(Protocol):
-    """Scores of all labels for all documents, read in blocks from the disk; `plant predict --auc` writes them."""
+    """Scores of all labels for all documents, read in blocks from the disk; `plant predict
+    --auc` writes them.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents N and labels of train L, which are the first L columns of `MetricInput.gold`."""
+        """Documents N and labels of train L, which are the first L columns of
+        `MetricInput.gold`.
+        """
 
     @property
     def memory(self) -> int:
@@ -48,24 +54,30 @@ class Hierarchy:
 class MetricInput:
     """Predictions and gold labels of N documents; the same in `plant eval` and in validation.
 
-    The columns of gold are the L labels of train in the order of the label index, then U labels that only these documents have. The
-    latter count as missed, but they are in no ideal ranking and in no average over labels (see `labels_counted`).
+    The columns of gold are the L labels of train in the order of the label index, then U labels
+    that only these documents have. The latter count as missed, but they are in no ideal ranking and
+    in no average over labels (see `labels_counted`).
     """
 
     top: npt.NDArray[np.int64]
-    """Predicted labels as columns of `gold` [N, K], highest score first, ties by column. −1 is never correct: it fills the row after the
-    last prediction (score −inf), and replaces a predicted label without a column (which keeps its score and its rank).
+    """Predicted labels as columns of `gold` [N, K], highest score first, ties by column. −1 is
+    never correct: it fills the row after the last prediction (score −inf), and replaces a
+    predicted label without a column (which keeps its score and its rank).
     """
     scores: npt.NDArray[np.float64]
     """Their scores [N, K], probabilities; −inf after the last prediction."""
     gold: csr_array
     """Gold labels, csr [N, L + U] of 0/1, int64."""
     train_counts: npt.NDArray[np.int64]
-    """Training documents of each label [L + U]; 0 for unseen labels, and for those of the index that only have a title."""
+    """Training documents of each label [L + U]; 0 for unseen labels, and for those of the index
+    that only have a title.
+    """
     train_documents: int
     """Number of training documents."""
     threshold: float | npt.NDArray[np.float64] = 0.5
-    """A label is assigned if its score is at least this: one number, or one for each label [L + U]."""
+    """A label is assigned if its score is at least this: one number, or one for each label [L +
+    U].
+    """
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings in which conventions of evaluation differ."""
     all_scores: AllScores | None = None
@@ -79,10 +91,11 @@ class MetricInput:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricValue:
-    """A metric that is a function of sums over documents, so that it is quickly computed for resampled documents.
+    """A metric that is a function of sums over documents, so that it is quickly computed for
+    resampled documents.
 
-    Its value is `combine(sum over documents of weight × contributions)`. For a mean over documents, `contributions` [N, 2] holds the value
-    and 1 (0 and 0 if undefined), and `combine` divides them.
+    Its value is `combine(sum over documents of weight × contributions)`. For a mean over documents,
+    `contributions` [N, 2] holds the value and 1 (0 and 0 if undefined), and `combine` divides them.
     """
 
     name: str
@@ -99,14 +112,18 @@ class MetricValue:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMetric:
-    """A metric that is not a function of such sums, such as AUC: a function of the weights of documents."""
+    """A metric that is not a function of such sums, such as AUC: a function of the weights of
+    documents.
+    """
 
     name: str
     """Its usual name, such as `macro-AUC`."""
     documents: int
     """Number of documents N."""
     compute: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-    """Maps the weights [R, N] of R resamples (whole numbers) to values [R], NaN if undefined; called once."""
+    """Maps the weights [R, N] of R resamples (whole numbers) to values [R], NaN if undefined;
+    called once.
+    """
     labels: int | None = None
     """Number of labels that it averages over; None if it is no average over labels."""
     remark: str = ""

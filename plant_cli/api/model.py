@@ -1,4 +1,6 @@
-"""The parts of a network. Shapes: B documents, T tokens, H hidden size, L labels, l selected labels."""
+"""The parts of a network. Shapes: B documents, T tokens, H hidden size, L labels, l selected
+labels.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ class Reading:
     mask: Tensor
     """True for real tokens, false for padding: bool [B, T]."""
     words: Tensor
-    """Row of each token's word in the relevance table, int64 [B, T]; -1 if it has none. All are -1 unless the decoder needs words
-    (`WordDecoder`) and the run has a relevance table.
+    """Row of each token's word in the relevance table, int64 [B, T]; -1 if it has none. All are
+    -1 unless the decoder needs words (`WordDecoder`) and the run has a relevance table.
     """
 
     @classmethod
@@ -76,13 +78,17 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedReading(Reading):
-    """What a decoder of two levels makes of a reading: `hidden` [B, T, V] is what both levels attend to; see `GroupedDecoder`."""
+    """What a decoder of two levels makes of a reading: `hidden` [B, T, V] is what both levels
+    attend to; see `GroupedDecoder`.
+    """
 
     group_logits: Tensor
     """Logits of the groups of labels [B, G]."""
 
     def select(self, documents: slice | Tensor, tokens: slice = slice(None)) -> GroupedReading:
-        """Some of the documents, and some of their tokens; logits of groups stay those of all tokens."""
+        """Some of the documents, and some of their tokens; logits of groups stay those of all
+        tokens.
+        """
         some = Reading.select(self, documents, tokens)
         return GroupedReading(
             hidden=some.hidden,
@@ -94,7 +100,9 @@ class GroupedReading(Reading):
 
 @runtime_checkable
 class Backbone(Protocol):
-    """A network that reads text. It gives hidden states of content tokens: special tokens are left out, padding is masked."""
+    """A network that reads text. It gives hidden states of content tokens: special tokens are
+    left out, padding is masked.
+    """
 
     hidden_size: int
     """Size H of the hidden states."""
@@ -107,10 +115,14 @@ class Backbone(Protocol):
         """Split texts into tokens with character offsets."""
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Hidden states [B, T, H] and mask [B, T], true for real tokens. Long documents are read in windows that are joined."""
+        """Hidden states [B, T, H] and mask [B, T], true for real tokens. Long documents are
+        read in windows that are joined.
+        """
 
     def module(self) -> nn.Module:
-        """The trainable network. `encode` calls this module, since the call gathers parameters that are spread over processes."""
+        """The trainable network. `encode` calls this module, since the call gathers parameters
+        that are spread over processes.
+        """
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
         """Trainable parameters by layer, from first to last, for gradual unfreezing."""
@@ -128,7 +140,9 @@ class TracedBackbone(Protocol):
 
     @property
     def origin(self) -> str:
-        """Hub id and revision, folder, or package and version; also how exact a copy it is, if it is one."""
+        """Hub id and revision, folder, or package and version; also how exact a copy it is, if
+        it is one.
+        """
 
 
 @runtime_checkable
@@ -136,11 +150,13 @@ class ExportableBackbone(Protocol):
     """A backbone that other programs can load after export. Optional."""
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """Write the trained backbone and describe what was written; the backbone must not be used afterwards.
+        """Write the trained backbone and describe what was written; the backbone must not be used
+        afterwards.
 
         Args:
             folder: the folder to write to.
-            merge: write complete weights with the trained adapter merged in, instead of the adapter alone.
+            merge: write complete weights with the trained adapter merged in, instead of the adapter
+                alone.
         """
 
 
@@ -161,8 +177,9 @@ class DecoderShape:
     parents: Sequence[str | None] = ()
     """The parent of each label [L], None if it has none; empty if no label has a parent."""
     relevance: csr_array | None = None
-    """Relevance of the words for the labels, csr [L, V] float32 in [0, 1]; `Reading.words` numbers its columns. None if the run has no
-    relevance table, or if weights are loaded afterwards.
+    """Relevance of the words for the labels, csr [L, V] float32 in [0, 1]; `Reading.words`
+    numbers its columns. None if the run has no relevance table, or if weights are loaded
+    afterwards.
     """
 
     def __post_init__(self) -> None:
@@ -171,10 +188,14 @@ class DecoderShape:
 
 @runtime_checkable
 class Decoder(Protocol):
-    """An `nn.Module` with two uses of the same weights: rank words for a label (stage 1) and score labels (stage 2)."""
+    """An `nn.Module` with two uses of the same weights: rank words for a label (stage 1) and
+    score labels (stage 2).
+    """
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the labels (indices [l]) on every position, −inf if masked: the attention that stage 1 trains."""
+        """Log attention [B, l, T] of the labels (indices [l]) on every position, −inf if
+        masked: the attention that stage 1 trains.
+        """
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of some labels (indices [l])."""
@@ -183,7 +204,9 @@ class Decoder(Protocol):
         """Attention weights [B, l, T]; they sum to 1 over real tokens."""
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """Every parameter once, by role: `attention` (trained by stage 1), `value`, `boost` (a row for each label) or `head`."""
+        """Every parameter once, by role: `attention` (trained by stage 1), `value`, `boost` (a
+        row for each label) or `head`.
+        """
 
 
 @runtime_checkable
@@ -196,7 +219,9 @@ class WordDecoder(Protocol):
 
 @runtime_checkable
 class PlantableDecoder(Protocol):
-    """A decoder whose label tables can start from prototypes: what attention gathers on each label's training documents. Optional."""
+    """A decoder whose label tables can start from prototypes: what attention gathers on each
+    label's training documents. Optional.
+    """
 
     gathered_size: int
     """Size V of what attention gathers."""
@@ -205,10 +230,13 @@ class PlantableDecoder(Protocol):
         """What each label's attention gathers [B, l, V]."""
 
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention scores by a factor, the inverse temperature; 0 makes attention uniform."""
+        """Multiply the attention scores by a factor, the inverse temperature; 0 makes attention
+        uniform.
+        """
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Initialise the label tables so that the logit is about +scale/2 at the prototype and −scale/2 at the background.
+        """Initialise the label tables so that the logit is about +scale/2 at the prototype and
+        −scale/2 at the background.
 
         Args:
             prototypes: what attention gathers on the documents of each label [L, V].
@@ -219,41 +247,55 @@ class PlantableDecoder(Protocol):
 
 @runtime_checkable
 class GroupedDecoder(Protocol):
-    """A decoder that also scores groups of labels; stage 2 adds their loss to that of the labels. Optional.
+    """A decoder that also scores groups of labels; stage 2 adds their loss to that of the labels.
+    Optional.
 
-    Stage 2 calls `read_groups` once for a batch and passes the result to all other methods in place of the reading, so that both losses
-    see the same states after dropout.
+    Stage 2 calls `read_groups` once for a batch and passes the result to all other methods in place
+    of the reading, so that both losses see the same states after dropout.
     """
 
     groups: Tensor
-    """The group of each label, int64 [L]. A property, since `isinstance` sees no buffers from Python 3.12 on."""
+    """The group of each label, int64 [L]. A property, since `isinstance` sees no buffers from
+    Python 3.12 on.
+    """
 
     def read_groups(self, reading: Reading) -> GroupedReading:
-        """The documents with logits of the groups [B, G]; a document has the groups of its labels."""
+        """The documents with logits of the groups [B, G]; a document has the groups of its
+        labels.
+        """
 
 
 @runtime_checkable
 class GradedDecoder(Protocol):
-    """A plantable decoder that gathers with several sharpnesses in one pass over train. Optional."""
+    """A plantable decoder that gathers with several sharpnesses in one pass over train.
+    Optional.
+    """
 
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
     ) -> Tensor:
-        """What `gather` would give after `sharpen` by each factor [F, B, l, V]; the decoder does not change."""
+        """What `gather` would give after `sharpen` by each factor [F, B, l, V]; the decoder
+        does not change.
+        """
 
 
 @runtime_checkable
 class ClosedFormDecoder(Protocol):
-    """A decoder with a linear classifier for each label, on what its attention gathers, which can be set. Optional."""
+    """A decoder with a linear classifier for each label, on what its attention gathers, which
+    can be set. Optional.
+    """
 
     head_size: int
     """Size V of what the classifiers see."""
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """What each label's classifier sees [B, l, V], and how strongly its best tokens speak for it [B, l]; zeros if unknown."""
+        """What each label's classifier sees [B, l, V], and how strongly its best tokens speak
+        for it [B, l]; zeros if unknown.
+        """
 
     def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
-        """Set the classifiers: the logit becomes weights · gathered + constant + strength · that of the label's attention.
+        """Set the classifiers: the logit becomes weights · gathered + constant + strength · that of
+        the label's attention.
 
         Args:
             weights: of each label [L, V].
@@ -264,7 +306,9 @@ class ClosedFormDecoder(Protocol):
 
 @runtime_checkable
 class QueryDecoder(Protocol):
-    """A decoder whose label queries can be set, so that stage 1 can start from a regression of relevance on its keys. Optional."""
+    """A decoder whose label queries can be set, so that stage 1 can start from a regression of
+    relevance on its keys. Optional.
+    """
 
     heads: int
     """Number of attention heads."""
@@ -273,7 +317,9 @@ class QueryDecoder(Protocol):
         """The keys that queries are multiplied with [B, T, H], heads concatenated."""
 
     def plant_queries(self, queries: Tensor) -> None:
-        """Set the queries [L, H], heads concatenated; a score is the product of query and key, unscaled."""
+        """Set the queries [L, H], heads concatenated; a score is the product of query and key,
+        unscaled.
+        """
 
 
 @runtime_checkable
@@ -281,7 +327,9 @@ class SparseDecoder(Protocol):
     """A decoder whose label tables can be trained row by row. Optional."""
 
     sparse: bool
-    """Set by training. If true, `forward` and `rank` with `labels` give sparse gradients of `label_tables`, only rows of these labels."""
+    """Set by training. If true, `forward` and `rank` with `labels` give sparse gradients of
+    `label_tables`, only rows of these labels.
+    """
 
     def label_tables(self) -> Sequence[nn.Parameter]:
         """Parameters with a row for each label [L, …]."""
@@ -291,22 +339,31 @@ class SparseDecoder(Protocol):
 class PairDecoder(Protocol):
     """A decoder that scores and ranks chosen pairs of document and label in one pass. Optional.
 
-    Without it documents are scored one by one, and all labels of a batch are ranked for each of its documents.
+    Without it documents are scored one by one, and all labels of a batch are ranked for each of its
+    documents.
     """
 
     def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Logits [B, l] of distinct labels (indices [l]) where `wanted` [B, l] is true; other values are ignored."""
+        """Logits [B, l] of distinct labels (indices [l]) where `wanted` [B, l] is true; other
+        values are ignored.
+        """
 
     def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Log attention [B, l, T] as by `Decoder.rank` where `wanted` [B, l] is true; other values are ignored."""
+        """Log attention [B, l, T] as by `Decoder.rank` where `wanted` [B, l] is true; other
+        values are ignored.
+        """
 
 
 @runtime_checkable
 class LeaveOutDecoder(Protocol):
-    """A decoder, or what it folds into, that says what each token is worth. Optional: without it `plant explain` takes its attention."""
+    """A decoder, or what it folds into, that says what each token is worth. Optional: without
+    it `plant explain` takes its attention.
+    """
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What the logit of each label (indices [l]) loses without each token [B, l, T]: attention is then shared among the others."""
+        """What the logit of each label (indices [l]) loses without each token [B, l, T]:
+        attention is then shared among the others.
+        """
 
 
 @runtime_checkable
@@ -314,7 +371,9 @@ class FoldableDecoder(Protocol):
     """A decoder that scores faster, or in less memory, once its weights are final. Optional."""
 
     def fold(self) -> nn.Module:
-        """A module whose `forward(reading, labels)` gives the same logits; it replaces the decoder."""
+        """A module whose `forward(reading, labels)` gives the same logits; it replaces the
+        decoder.
+        """
 
 
 class RankLoss(Protocol):
@@ -334,7 +393,9 @@ class LabelLoss(Protocol):
     """A loss of stage 2."""
 
     hard_negatives: int
-    """How many negatives of a document count, those with the highest scores; 0: all labels count."""
+    """How many negatives of a document count, those with the highest scores; 0: all labels
+    count.
+    """
     random_negatives: int
     """How many negatives drawn at random count in addition."""
 
@@ -350,4 +411,6 @@ class LabelLoss(Protocol):
     def select(
         self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """The pairs that count, bool [B, l]: positives, the hardest negatives and random negatives."""
+        """The pairs that count, bool [B, l]: positives, the hardest negatives and random
+        negatives.
+        """

@@ -1,4 +1,6 @@
-"""The packages that networks need and nothing else does: everything but a network works without them."""
+"""The packages that networks need and nothing else does: everything but a network works without
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,15 @@ def missing_packages(names: Sequence[str], where: str) -> ComponentError:
         f"a network needs packages that are not installed: {', '.join(names)}",
         where=where,
         expected="a full installation; a model without a network needs none of these",
-        todo=f"`{INSTALL}` installs them; or leave the network out (--no-network, `plant train` without --hours)",
+        todo=f"`{INSTALL}` installs them; or leave the network out (--no-network, `plant train` "
+        "without --hours)",
     )
 
 
 def explain_import(error: BaseException, where: str) -> ComponentError | None:
-    """The error for an import that failed for want of one of them; None if it failed at something else."""
+    """The error for an import that failed for want of one of them; None if it failed at
+    something else.
+    """
     if not isinstance(error, ModuleNotFoundError):
         return None
     name = (error.name or "").partition(".")[0]

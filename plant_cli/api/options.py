@@ -1,4 +1,6 @@
-"""Options, each declared once: recipe keys, flags, help, validation and docs follow from the declaration."""
+"""Options, each declared once: recipe keys, flags, help, validation and docs follow from the
+declaration.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ from pydantic.fields import FieldInfo
 from plant_cli.api.corpus import WordRule
 
 FIXED_SEED = 0
-"""Of draws that must be the same whatever `machine.seed` is: folds, samples and resamples by which models are chosen or plans are made."""
+"""Of draws that must be the same whatever `machine.seed` is: folds, samples and resamples by
+which models are chosen or plans are made.
+"""
 LARGEST_INTEGER = 2**63 - 1  # the largest whole number that tensors and tables hold
 DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:\d{1,4})?")
 Level = Literal["everyday", "expert"]
-"""`everyday` options have a line in the short help of a command, `expert` ones only in `--help-all`."""
+"""`everyday` options have a line in the short help of a command, `expert` ones only in
+`--help-all`.
+"""
 
 
 class Options(BaseModel):
@@ -46,23 +52,30 @@ class Options(BaseModel):
         return value
 
     def check_values(self) -> None:
-        """Refuse values that pass validation but cannot be meant: override it to raise a `UsageError` that says what to write instead.
+        """Refuse values that pass validation but cannot be meant: override it to raise a
+        `UsageError` that says what to write instead.
 
         It is called for every step of a recipe before the first one runs.
         """
 
     def ignores(self, name: str) -> bool:
-        """Whether these values make no use of the option, or the shared section, of this name: nothing is then tuned by it."""
+        """Whether these values make no use of the option, or the shared section, of this name:
+        nothing is then tuned by it.
+        """
         return False
 
     def reads_stage(self, stage: str) -> bool:
-        """Whether a stage with these options reads what that stage wrote; with `--jobs` it does not wait for one that it does not read."""
+        """Whether a stage with these options reads what that stage wrote; with `--jobs` it does
+        not wait for one that it does not read.
+        """
         return True
 
     def located(self) -> Self:
-        """The same options with absolute paths, so that a run finds its files from any working directory.
+        """The same options with absolute paths, so that a run finds its files from any working
+        directory.
 
-        Options declared with `path` change, and only paths that exist. A plain name stays in a list, or with `path="or name"`.
+        Options declared with `path` change, and only paths that exist. A plain name stays in a
+        list, or with `path="or name"`.
         """
         kinds = {name: declared(info).get("path") for name, info in type(self).model_fields.items()}
         located = {
@@ -88,7 +101,9 @@ class Options(BaseModel):
 
 
 def declared(info: FieldInfo) -> dict[str, Any]:
-    """What `option` or `choice` says of an option beside its type, default, help and rules; empty for another field."""
+    """What `option` or `choice` says of an option beside its type, default, help and rules;
+    empty for another field.
+    """
     return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
 
 
@@ -110,8 +125,8 @@ class NoOptions(Options):
 class Choice(Options):
     """A component chosen by name, with its own options, which are validated later.
 
-    A recipe has the name (`backbone: minilm`), or a mapping with name and options (`backbone: {name: minilm, max_tokens: 512}`); the
-    command line takes the name, and options by `--set`.
+    A recipe has the name (`backbone: minilm`), or a mapping with name and options (`backbone:
+    {name: minilm, max_tokens: 512}`); the command line takes the name, and options by `--set`.
     """
 
     name: str = Field(description="The component's name.")
@@ -149,7 +164,9 @@ def consent_options(model: type[Options]) -> list[str]:
 
 
 def hub_options(model: type[Options]) -> dict[str, list[str]]:
-    """Options of a model that name a model on a hub (`hub=…`), each with the names that come with the plugin."""
+    """Options of a model that name a model on a hub (`hub=…`), each with the names that come
+    with the plugin.
+    """
     return {
         name: hub
         for name, info in model.model_fields.items()
@@ -176,20 +193,25 @@ def option(
 
     Args:
         default: its value if the user gives none; left out for a required option.
-        help: what it does, with its unit. The short help shows the first clause, up to a full stop, colon, semicolon or bracket.
+        help: what it does, with its unit. The short help shows the first clause, up to a full stop,
+            colon, semicolon or bracket.
         level: `everyday` if most users need it; it then has a line in the short help of a command.
         value: the word for its value in help, such as "FILE"; by default it follows from the type.
         short: a one-letter flag, such as "-O".
         argument: whether it is a positional argument.
-        path: whether its value is the path of a file or folder, or a list of paths, which a run makes absolute (`Options.located`).
-            "or name" if it may also be a name, such as that of a stage: a value without slash and dot is not changed.
-        was: its former name, or the one that other tools give it; a flag or recipe key of that name is refused with a message that tells
-            this one.
-        consent: whether a value other than the default needs the user's consent, since it runs foreign code: it is accepted on the command
-            line and in a recipe that the user names, and refused in a file of a run folder.
-        hub: for the name of a model on a hub: the names that come with the plugin. Another one that is not on this machine, and that only a
-            file of a run folder names, is not asked for without the user's consent.
-        keys: for a mapping from names of components to their options: the kind of component, a name in `plant_cli.api.specs.KINDS`.
+        path: whether its value is the path of a file or folder, or a list of paths, which a run
+            makes absolute (`Options.located`). "or name" if it may also be a name, such as that of
+            a stage: a value without slash and dot is not changed.
+        was: its former name, or the one that other tools give it; a flag or recipe key of that name
+            is refused with a message that tells this one.
+        consent: whether a value other than the default needs the user's consent, since it runs
+            foreign code: it is accepted on the command line and in a recipe that the user names,
+            and refused in a file of a run folder.
+        hub: for the name of a model on a hub: the names that come with the plugin. Another one that
+            is not on this machine, and that only a file of a run folder names, is not asked for
+            without the user's consent.
+        keys: for a mapping from names of components to their options: the kind of component, a name
+            in `plant_cli.api.specs.KINDS`.
         rules: constraints of pydantic, such as `ge`, `le` and `pattern`.
     """
     extra: dict[str, Any] = {
@@ -212,11 +234,13 @@ def option(
 def choice(
     kind: str, default: str | None, help: str, *, level: Level = "expert", was: str | None = None
 ) -> Any:
-    """An option whose value is a component; the type of the field is `Choice`. `level` and `was` are those of `option`.
+    """An option whose value is a component; the type of the field is `Choice`. `level` and `was`
+    are those of `option`.
 
     Args:
         kind: a name in `plant_cli.api.specs.KINDS`, such as "loss".
-        default: the name of a component; None if none is chosen by default (the type is then `Choice | None`).
+        default: the name of a component; None if none is chosen by default (the type is then
+            `Choice | None`).
         help: what it does.
     """
     return Field(
@@ -319,7 +343,8 @@ class DataSection(Options):
 
     path: str | None = option(
         None,
-        "The corpus, a file or a folder: one file with a split column, or a folder of train, validation and test files.",
+        "The corpus, a file or a folder: one file with a split column, or a folder of train, "
+        "validation and test files.",
         level="everyday",
         argument=True,
         path=True,
@@ -380,7 +405,8 @@ class DataSection(Options):
     )
     zero_shot: bool = option(
         False,
-        "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
+        "Also index labels that have a title but no training document: the scorer titles can "
+        "suggest them. Deprecated labels are left out. "
         "A network learns them from their titles.",
     )
     evidence: str | None = option(
@@ -394,7 +420,8 @@ class DataSection(Options):
     )
     label_scope: Literal["targets", "documents", "training"] = option(
         "targets",
-        "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept; "
+        "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all "
+        "labels, if one of them is kept; "
         "training: the kept labels alone in train and validation, all labels in test.",
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
@@ -422,7 +449,8 @@ class DataSection(Options):
     )
     subset_seed: int = option(
         0,
-        "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.",
+        "Equal seeds give equal parts of the corpus, and hold out the same documents for "
+        "validation.",
         ge=0,
     )
     encoding: str | None = option(
@@ -431,7 +459,8 @@ class DataSection(Options):
     )
     strict: bool = option(
         False,
-        "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).",
+        "Stop at the first row that cannot be read (default: such rows are left out, counted and "
+        "listed).",
     )
     rejects: str | None = option(
         None,
@@ -440,13 +469,17 @@ class DataSection(Options):
     )
     analyser: str = option(
         "auto",
-        "Which forms count as one word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: lower-cased words "
-        "as they are. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
+        "Which forms count as one word: lemmas (dictionaries of simplemma), stems (Snowball), "
+        "another analyser, or none: lower-cased words "
+        "as they are. auto: lemmas, else stems, in languages where they help; the language is "
+        "detected from the texts.",
     )
     words: WordRule | None = option(
         None,
-        "What is a word. letters: letters alone; mixed: also letters with digits (brca1), numbers, a word with its number (type 2), and "
-        "signs (c++, .net); names: all that stands between blanks (default: mixed; names in formats of features).",
+        "What is a word. letters: letters alone; mixed: also letters with digits (brca1), "
+        "numbers, a word with its number (type 2), and "
+        "signs (c++, .net); names: all that stands between blanks (default: mixed; names in "
+        "formats of features).",
     )
     validation_share: float = option(
         0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1
@@ -457,7 +490,9 @@ class DataSection(Options):
 
 
 class ModelSection(Options):
-    """The network: which backbone reads the text and which decoder scores the labels (recipe section `model`)."""
+    """The network: which backbone reads the text and which decoder scores the labels (recipe
+    section `model`).
+    """
 
     backbone: Choice = choice(
         "backbone", "minilm", "The network that reads the text.", level="everyday"
@@ -490,13 +525,15 @@ class MachineSection(Options):
     )
     memory_limit: str | None = option(
         None,
-        "Memory that scorers may take, such as 6GB: blocks are smaller, and what would need more is refused before it begins (default: no "
+        "Memory that scorers may take, such as 6GB: blocks are smaller, and what would need more "
+        "is refused before it begins (default: no "
         "limit, and a warning where less seems to be free).",
         pattern=SIZE_PATTERN,
     )
     scheduler: str | None = option(
         None,
-        "Address of a Dask scheduler, such as tcp://head:8786, whose workers fit scorers, block by block (extra cluster; default: this "
+        "Address of a Dask scheduler, such as tcp://head:8786, whose workers fit scorers, block "
+        "by block (extra cluster; default: this "
         "process).",
         pattern=r"^(tcp|tls|ucx|ws|wss)://\S+$",
     )

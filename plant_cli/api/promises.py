@@ -1,4 +1,6 @@
-"""What the functions of components promise to give, by kind. It is checked at each call: at run time and in the conformance checks."""
+"""What the functions of components promise to give, by kind. It is checked at each call: at run
+time and in the conformance checks.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _numbers(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str = "iuf") -> bool:
-    """Whether a value is an array or sparse matrix of numbers, of a shape in which None stands for any size."""
+    """Whether a value is an array or sparse matrix of numbers, of a shape in which None stands
+    for any size.
+    """
     if getattr(getattr(value, "dtype", None), "kind", "-") not in kinds or not isinstance(
         getattr(value, "shape", None), tuple
     ):
@@ -131,7 +135,8 @@ TOKEN_BATCH = Promise(
 )
 DECODER_NETWORK = Promise("a plant_cli.api.Decoder", lambda value, *_: isinstance(value, Decoder))
 LOSS = Promise(
-    "a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives",
+    "a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and "
+    "random_negatives",
     _is_loss,
 )
 SIGNAL = Promise(
@@ -148,7 +153,8 @@ NAMED_COLUMNS = Promise(
 )
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
 METRIC_VALUES = Promise(
-    "a list of MetricValue (contributions [N, M] without NaN, per_document [N] or None) and WeightedMetric, for N documents",
+    "a list of MetricValue (contributions [N, M] without NaN, per_document [N] or None) and "
+    "WeightedMetric, for N documents",
     lambda values, given, *_: (
         _lists(values, MetricValue, WeightedMetric)
         and all(_is_metric(one, len(given.top)) for one in values)
@@ -213,7 +219,8 @@ LOSS_VALUE = Promise(
     ),
 )
 HIDDEN_STATES = Promise(
-    "hidden states [B, T, H] and a mask [B, T] of true and false, for B documents and the hidden size H",
+    "hidden states [B, T, H] and a mask [B, T] of true and false, for B documents and the hidden "
+    "size H",
     lambda value, documents, size: (
         _lists(value, object)
         and (

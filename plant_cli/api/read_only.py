@@ -1,4 +1,6 @@
-"""Arrays that several components read: they are handed out through views that cannot be written to, without a copy."""
+"""Arrays that several components read: they are handed out through views that cannot be written
+to, without a copy.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ SPARSE_PARTS = ("data", "indices", "indptr")
 
 
 def read_only(value: Any) -> Any:
-    """An array or a compressed sparse matrix through a view that cannot be written to, also within a tuple; anything else as it is."""
+    """An array or a compressed sparse matrix through a view that cannot be written to, also
+    within a tuple; anything else as it is.
+    """
     if hasattr(value, "setflags"):
         view = value.view()
         view.setflags(write=False)
@@ -28,7 +32,9 @@ def read_only(value: Any) -> Any:
 
 
 def protect(given: Any) -> None:
-    """Make all arrays of a frozen dataclass read-only: what one component is given, others read, too."""
+    """Make all arrays of a frozen dataclass read-only: what one component is given, others
+    read, too.
+    """
     for field in fields(given):
         value = getattr(given, field.name)
         if (seen := read_only(value)) is not value:

@@ -38,7 +38,8 @@ class Documents:
         return len(self.ends) - 1
 
     def remember(self, name: Hashable, make: Callable[[], Value]) -> Value:
-        """A value that is computed once and kept with the documents, for all scorers that ask for it by the same name.
+        """A value that is computed once and kept with the documents, for all scorers that ask for
+        it by the same name.
 
         Args:
             name: holds everything that the value depends on besides the documents.
@@ -86,7 +87,9 @@ class Documents:
 
 
 def short_ends(ends: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
-    """Ends of rows in 32 bits if they fit: with 64, scipy would widen the column of every cell, too."""
+    """Ends of rows in 32 bits if they fit: with 64, scipy would widen the column of every cell,
+    too.
+    """
     return ends.astype("int32") if ends[-1] < 1 << 31 else ends
 
 
@@ -109,8 +112,9 @@ class ScorerInput:
     reporter: Reporter
     """Receives notes."""
     relate: Callable[[Documents, csr_array], tuple[Sequence[str], csr_array]]
-    """Words [V] and their relevance for labels, csr [L, V] in [0, 1], as the run's `plant mig` finds them in any documents and their labels,
-    csr [N, L]; by mutual information if the run has none. For scorers with `ScorerSpec.needs_relevance`.
+    """Words [V] and their relevance for labels, csr [L, V] in [0, 1], as the run's `plant mig`
+    finds them in any documents and their labels, csr [N, L]; by mutual information if the run
+    has none. For scorers with `ScorerSpec.needs_relevance`.
     """
 
     def __post_init__(self) -> None:
@@ -122,22 +126,28 @@ class Reason:
     """Why one label is likely."""
 
     text: str = ""
-    """A title, a training document, or other words to read. If it is empty, the first of `words` are shown, common ones
-    only where there are no others."""
+    """A title, a training document, or other words to read. If it is empty, the first of
+    `words` are shown, common ones only where there are no others.
+    """
     words: Sequence[str] = ()
-    """The words of the document that speak for the label, the strongest first, as in `Documents.vocabulary`."""
+    """The words of the document that speak for the label, the strongest first, as in
+    `Documents.vocabulary`.
+    """
 
 
 class Scorer(Protocol):
     """A fitted scorer. It is saved as arrays, without pickle."""
 
     def score(self, documents: Documents) -> Sequence[csr_array]:
-        """The best labels of each of B documents. The scores of a document do not depend on the other documents.
+        """The best labels of each of B documents. The scores of a document do not depend on the
+        other documents.
 
         Returns:
-            Scores for each view of a document (most scorers have one; others add its best passage, …): csr [B, L] float32, finite, with
-            sorted columns, at most `plant_cli.kit.LABELS_LISTED` labels of a document. A label that is not listed scores 0; if the list
-            is full or has negative scores, it scores less than the lowest that is listed.
+            Scores for each view of a document (most scorers have one; others add its best passage,
+            …): csr [B, L] float32, finite, with sorted columns, at most
+            `plant_cli.kit.LABELS_LISTED` labels of a document. A label that is not listed scores 0;
+            if the list is full or has negative scores, it scores less than the lowest that is
+            listed.
         """
 
     def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[Reason]:
@@ -149,13 +159,16 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class CreditingScorer(Protocol):
-    """A scorer whose scores are sums over the words of a document. Optional: without it `plant explain` has its reasons in words alone."""
+    """A scorer whose scores are sums over the words of a document. Optional: without it `plant
+    explain` has its reasons in words alone.
+    """
 
     def credit(self, document: Documents, labels: Sequence[int]) -> Sequence[csr_array]:
         """What each word of one document adds to the scores of these labels (indices [k]).
 
         Returns:
-            For each view of `Scorer.score` a csr [k, W], a column for each word of the document's vocabulary. A row adds up to the score.
+            For each view of `Scorer.score` a csr [k, W], a column for each word of the document's
+            vocabulary. A row adds up to the score.
         """
 
 
@@ -166,9 +179,11 @@ class FittedScorer:
     scorer: Scorer
     """Fitted on all training documents."""
     left_out: Sequence[csr_array] | None = None
-    """Scores of the documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of `Scorer.score`. None if
-    the scorer has no shortcut: it is then fitted again without each part of them, once if train has at least 5,000 documents, and five or
-    six times if it has 100 to 1,000. With more than 50,000 documents it is not asked: every scorer is fitted once, without them.
+    """Scores of the documents `ScorerInput.rows`, each as if the scorer had been fitted without
+    it, in the form of `Scorer.score`. None if the scorer has no shortcut: it is then fitted
+    again without each part of them, once if train has at least 5,000 documents, and five or six
+    times if it has 100 to 1,000. With more than 50,000 documents it is not asked: every scorer
+    is fitted once, without them.
     """
 
 
@@ -195,7 +210,8 @@ class Shortlist(Protocol):
     """Proposes labels for documents before the network reads them."""
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> Sequence[npt.NDArray[np.int64]]:
-        """Distinct labels for each document, in any order. They do not depend on the other documents.
+        """Distinct labels for each document, in any order. They do not depend on the other
+        documents.
 
         Args:
             texts: the documents [B].

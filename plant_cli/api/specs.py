@@ -26,54 +26,75 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageSpec(Spec):
-    """A stage, a step of an experiment with its own folder in the run; or an action, which has no folder."""
+    """A stage, a step of an experiment with its own folder in the run; or an action, which has
+    no folder.
+    """
 
     run: Function[Callable[[StageContext, Any], Result]] = Function(promises.STAGE_RESULT)
     """`run(context, options) -> Result` does the work."""
     check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
-    """`check(context, options)` raises an error if an input is missing; it is called before the module of `run` is imported."""
+    """`check(context, options)` raises an error if an input is missing; it is called before the
+    module of `run` is imported.
+    """
     help: str = ""
     """One or two sentences for `--help-all`, below the summary."""
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
-    """Shared sections of recipes whose options the command also takes as flags: `data` to read the corpus, `model` to build the network,
-    `machine` for the seed and the device.
+    """Shared sections of recipes whose options the command also takes as flags: `data` to read
+    the corpus, `model` to build the network, `machine` for the seed and the device.
     """
     writes: bool = True
-    """False for an action: it has no folder and takes no lock. Its name may have two words, such as `mig show`."""
+    """False for an action: it has no folder and takes no lock. Its name may have two words,
+    such as `mig show`.
+    """
     takes: tuple[Literal["tag", "force", "resume", "continue"], ...] = ()
-    """Which of the general flags `--tag`, `--force`, `--resume` and `--continue` an action has; a stage has the first three."""
+    """Which of the general flags `--tag`, `--force`, `--resume` and `--continue` an action has;
+    a stage has the first three.
+    """
     needs_run: bool = True
     """False for an action that works without a run folder, such as `data make`."""
     parallel: bool = False
-    """True if the processes of `accelerate launch` share its work: the first one writes to the run, the others to temporary copies of it.
-    If it is false, only the first process works.
+    """True if the processes of `accelerate launch` share its work: the first one writes to the
+    run, the others to temporary copies of it. If it is false, only the first process works.
     """
     feeds: tuple[str, ...] = ()
-    """Names of stages that read its results. A recipe runs it before them, in whatever order it lists them."""
+    """Names of stages that read its results. A recipe runs it before them, in whatever order it
+    lists them.
+    """
     reads: Mapping[str, str] = field(default_factory=dict)
-    """Stages that it reads, each with the option that names its tag. A changed copy of such a stage makes a copy of this one, and the
-    model of such a stage is the default of this one's section `model`.
+    """Stages that it reads, each with the option that names its tag. A changed copy of such a
+    stage makes a copy of this one, and the model of such a stage is the default of this one's
+    section `model`.
     """
     seeded: bool = False
-    """True if its results depend on the seed of training, directly or through its inputs: `plant run --seeds` repeats it."""
+    """True if its results depend on the seed of training, directly or through its inputs:
+    `plant run --seeds` repeats it.
+    """
     system: Literal["trains", "scores", "measures"] | None = None
-    """Its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder is the system's name.
-    `scores`: it keeps the system's scores. `measures`: it evaluates the system, and its folder is also a name of it.
+    """Its part in a trained system, which is all stages of one tag. `trains`: it makes the
+    system, and its folder is the system's name. `scores`: it keeps the system's scores.
+    `measures`: it evaluates the system, and its folder is also a name of it.
     """
     looks: bool = False
-    """True if it only looks at what others made: a new look takes the place of the last one, without `--force`."""
+    """True if it only looks at what others made: a new look takes the place of the last one,
+    without `--force`.
+    """
     judges: bool = False
-    """True if it evaluates the system of its own tag, or the system without a tag if there is none."""
+    """True if it evaluates the system of its own tag, or the system without a tag if there is
+    none.
+    """
     compares: bool = False
-    """True if it compares the systems that its option `systems` names, over the number of seeds in its option `seeds`. `plant run --seeds`
-    runs it once, over all seeds, and adds it to a recipe without it.
+    """True if it compares the systems that its option `systems` names, over the number of seeds
+    in its option `seeds`. `plant run --seeds` runs it once, over all seeds, and adds it to a
+    recipe without it.
     """
     figures: tuple[str, ...] = ()
     """JSON files in its folder that `plant verify` recomputes."""
     locks: bool = False
     """True for an action that locks the run itself; it cannot be a step of a recipe."""
     opens_model: bool = False
-    """True for the action whose `machine` section and `check` hold for `open_model` of `plant_cli.kit`."""
+    """True for the action whose `machine` section and `check` hold for `open_model` of
+    `plant_cli.kit`.
+    """
     order: int = 100
     """Its position in its group of `plant --help`; then sorted by name."""
     group: str = "Tools"
@@ -83,7 +104,9 @@ class StageSpec(Spec):
 
     @property
     def learns(self) -> bool:
-        """Whether it learns from the training documents, so that it may take a part of them (`data.train_share`)."""
+        """Whether it learns from the training documents, so that it may take a part of them
+        (`data.train_share`).
+        """
         return (
             self.writes
             and "data" in self.sections
@@ -103,8 +126,9 @@ class BackboneStart:
     stage: str
     """Name of that stage, such as `pretrain-lm`."""
     option: str
-    """The backbone's option for the folder of that stage; training sets it if the user does not. A trained network is loaded from its own
-    folder, where `save` writes everything that `load` needs.
+    """The backbone's option for the folder of that stage; training sets it if the user does
+    not. A trained network is loaded from its own folder, where `save` writes everything that
+    `load` needs.
     """
 
 
@@ -115,13 +139,15 @@ class BackboneSpec(Spec):
     load: Function[Callable[[Any, MachineSection], Backbone]] = Function(promises.BACKBONE)
     """`load(options, machine) -> Backbone`; random weights are drawn from torch's generator."""
     languages: tuple[str, ...] | None = None
-    """Languages that its default model was trained on, as ISO 639-1 codes; None if unknown. Training warns if the documents are in another
-    language, and suggests backbones for it.
+    """Languages that its default model was trained on, as ISO 639-1 codes; None if unknown.
+    Training warns if the documents are in another language, and suggests backbones for it.
     """
     start: BackboneStart | None = None
     """For a backbone that needs a result of a stage, such as a vocabulary made from the corpus."""
     is_installed: Function[Callable[[], bool] | None] = Function(promises.TRUTH, required=False)
-    """`is_installed() -> bool`: whether the package with its weights is installed; left out if its weights are in no package."""
+    """`is_installed() -> bool`: whether the package with its weights is installed; left out if
+    its weights are in no package.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +157,13 @@ class DecoderSpec(Spec):
     build: Function[Callable[[Any, DecoderShape], Decoder]] = Function(promises.DECODER_NETWORK)
     """`build(options, shape) -> Decoder`."""
     check: Function[Callable[[Any, LabelIndex], None] | None] = Function(required=False)
-    """`check(options, labels)` raises an error if the corpus lacks what the decoder needs, such as parents of labels; it is called before
-    anything is trained.
+    """`check(options, labels)` raises an error if the corpus lacks what the decoder needs, such
+    as parents of labels; it is called before anything is trained.
     """
     stage2_options: tuple[str, ...] = ()
-    """Options that may differ between stage 1 and stage 2: they change neither what stage 1 trains nor the names and shapes of weights."""
+    """Options that may differ between stage 1 and stage 2: they change neither what stage 1
+    trains nor the names and shapes of weights.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,16 +181,21 @@ class SignalSpec(Spec):
     """How strongly a word indicates a label."""
 
     score: Function[Callable[[Counts, Any], Floats]] = Function(promises.SIGNAL)
-    """`score(counts, options) -> values`, a pure function; values are float64 with the shape of the counts."""
+    """`score(counts, options) -> values`, a pure function; values are float64 with the shape of
+    the counts.
+    """
     needs_occurrences: bool = False
     """True if it reads `Counts.occurrences` and `Counts.words_with_label`."""
     needs_pairs: bool = False
     """True if it reads `Counts.pairs`; then only words that occur with the label are scored."""
     signed: bool = False
-    """True if a negative value means that the word's absence indicates the label; then only words that occur with the label are scored."""
+    """True if a negative value means that the word's absence indicates the label; then only
+    words that occur with the label are scored.
+    """
     quasi_convex: bool = False
-    """True if values first fall and then rise (or only fall) as `docs_with_word` grows, for a fixed label and `docs_with_both`. Then most
-    words that occur with a label in at most one document need no score, and the result is the same.
+    """True if values first fall and then rise (or only fall) as `docs_with_word` grows, for a
+    fixed label and `docs_with_both`. Then most words that occur with a label in at most one
+    document need no score, and the result is the same.
     """
 
 
@@ -175,37 +208,46 @@ class DatasetSpec(Spec):
     recognise: Function[Callable[[DataSection], str | None] | None] = Function(
         promises.SENTENCE, required=False
     )
-    """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
-    datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
+    """`recognise(data) -> sentence or None`: describes the content of the path if it is in this
+    format. The dataset `files` asks all datasets, and the one that answers reads the corpus. It
+    reads a few lines, and raises no error for any file.
     """
     guess: Function[Callable[[DataSection], Mapping[str, str]] | None] = Function(
         promises.NAMED_COLUMNS, required=False
     )
-    """`guess(data) -> options`: those of the section `data`, such as `text_column`, that fit the corpus better than the section does, for
-    `plant train`. Two columns that may be meant equally well are a `DataError`.
+    """`guess(data) -> options`: those of the section `data`, such as `text_column`, that fit
+    the corpus better than the section does, for `plant train`. Two columns that may be meant
+    equally well are a `DataError`.
     """
     write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(
         promises.REMARKS, required=False
     )
-    """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
-    can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.
+    """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes
+    the splits into an empty folder, where `load` can read them; `suffix` is "", ".gz" or
+    ".zst". The remarks say what the format cannot store.
     """
     hub: bool = False
-    """True if the path may also be the id of a data set on a hub, which is asked for only if the user names it."""
+    """True if the path may also be the id of a data set on a hub, which is asked for only if
+    the user names it.
+    """
     card: DatasetCard | None = None
     """Facts about a published corpus, shown by `plant data info NAME`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(Spec):
-    """A family of metrics. The name is that of the family (`precision`); its values have their usual names (`P@1`, `P@5`)."""
+    """A family of metrics. The name is that of the family (`precision`); its values have their
+    usual names (`P@1`, `P@5`).
+    """
 
     compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(
         promises.METRIC_VALUES
     )
     """`compute(input, options) -> values`."""
     needs_all_scores: tuple[str, ...] = ()
-    """The names of its values if they need `MetricInput.all_scores`; without these scores they are reported as not available."""
+    """The names of its values if they need `MetricInput.all_scores`; without these scores they
+    are reported as not available.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +259,9 @@ class ShortlistSpec(Spec):
     most: Function[Callable[[Any, int], int] | None] = Function(
         promises.WHOLE_NUMBER, required=False
     )
-    """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most; for `plant plan`. By default all."""
+    """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most;
+    for `plant plan`. By default all.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,14 +277,17 @@ class ScorerSpec(Spec):
     needs_names: bool = False
     """True if it needs names of labels; without them it is left out with a note."""
     needs_relevance: bool = False
-    """True if it asks for the relevance of words (`ScorerInput.relate`); it is then fitted anew when the run's `plant mig` has changed."""
+    """True if it asks for the relevance of words (`ScorerInput.relate`); it is then fitted anew
+    when the run's `plant mig` has changed.
+    """
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
     memory: Function[Callable[[Any, int], int] | None] = Function(
         promises.WHOLE_NUMBER, required=False
     )
-    """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they grow faster than the number of documents (a
-    matrix of all pairs of documents). By default they are estimated from fits on samples.
+    """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they
+    grow faster than the number of documents (a matrix of all pairs of documents). By default
+    they are estimated from fits on samples.
     """
 
 
@@ -249,15 +296,23 @@ class AnalyserSpec(Spec):
     """What counts as one word: reduces the forms of a word in a language to one form."""
 
     load: Function[Callable[[Any, str], WordReducer]] = Function(promises.REDUCER)
-    """`load(options, language) -> WordReducer` by ISO 639-1 code; raises `LookupError` for an unknown language."""
+    """`load(options, language) -> WordReducer` by ISO 639-1 code; raises `LookupError` for an
+    unknown language.
+    """
     languages: tuple[str, ...] | None = None
-    """The languages that it knows; None: those that `load` accepts. An analyser with one language skips the detection of languages."""
+    """The languages that it knows; None: those that `load` accepts. An analyser with one
+    language skips the detection of languages.
+    """
     phrase: str = "in a form of its own"
     """How it counts words, for messages, such as "as lemmas"."""
     package: str | None = None
-    """The package whose version changes its words; by default the distribution of the plugin. The version is recorded with the corpus."""
+    """The package whose version changes its words; by default the distribution of the plugin.
+    The version is recorded with the corpus.
+    """
     automatic: int | None = None
-    """Its rank among the analysers that `auto` tries, lowest first; None if it is used only by name."""
+    """Its rank among the analysers that `auto` tries, lowest first; None if it is used only by
+    name.
+    """
 
 
 @dataclass(frozen=True)
@@ -289,7 +344,8 @@ TABLE = (
         "stage",
         "stages",
         StageSpec,
-        "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs page.",
+        "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs "
+        "page.",
     ),
     Kind("backbone", "backbones", BackboneSpec, "Networks that read text and give hidden states."),
     Kind(
@@ -330,5 +386,6 @@ def kind_of(spec: type[Spec]) -> Kind:
         if issubclass(spec, kind.spec):
             return kind
     raise TypeError(
-        f"{spec.__name__} is not the spec of any kind of component: {', '.join(kind.spec.__name__ for kind in TABLE)}"
+        f"{spec.__name__} is not the spec of any kind of component: "
+        f"{', '.join(kind.spec.__name__ for kind in TABLE)}"
     )

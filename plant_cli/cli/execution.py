@@ -26,7 +26,9 @@ from plant_cli.runs.runner import print_config
 
 @contextmanager
 def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """`UsageError` for values that are not valid text in this terminal, and for such names of files in the block."""
+    """`UsageError` for values that are not valid text in this terminal, and for such names of
+    files in the block.
+    """
     for name, value in (pair for options in given.values() for pair in options.items()):
         wrong = next(
             filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])),
@@ -56,12 +58,15 @@ def _refused(text: str, where: str) -> UsageError:
         f"not a text in {name}: {shown[:200]}",
         where=where,
         expected=f"text and names of files in {name}, the encoding of this terminal",
-        todo=f"rename the file, or give the text in {name} (`iconv -f latin1 -t utf-8` turns one encoding into another)",
+        todo=f"rename the file, or give the text in {name} (`iconv -f latin1 -t utf-8` turns one "
+        "encoding into another)",
     )
 
 
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
-    """Run a stage or action with the values of its flags, by section, and show its result; exit on an error."""
+    """Run a stage or action with the values of its flags, by section, and show its result; exit
+    on an error.
+    """
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
     with (
@@ -104,10 +109,12 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             if not spec.writes:
                 raise
             raise ResourceError(
-                f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
+                "the stage is done and recorded, but its result could not be shown: "
+                f"{error.strerror}",
                 where="stdout",
                 expected="a terminal, a pipe, or a file with space left",
-                todo=f"do not repeat the stage: all of its files are in the folder of `plant {spec.name}` in {request.run_path}",
+                todo="do not repeat the stage: all of its files are in the folder of `plant "
+                f"{spec.name}` in {request.run_path}",
             ) from error
         if result.failure is not None:
             raise result.failure

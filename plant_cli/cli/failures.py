@@ -1,4 +1,6 @@
-"""Messages and exit codes of errors, also if a library ends the process where memory is limited (`ulimit -v`)."""
+"""Messages and exit codes of errors, also if a library ends the process where memory is limited
+(`ulimit -v`).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ GONE = (errno.ENOENT, errno.ESTALE)
 
 
 def find_limit() -> int | None:
-    """The limit of this process on address space or data, in bytes; None without a limit, or on a system that does not enforce it."""
+    """The limit of this process on address space or data, in bytes; None without a limit, or on
+    a system that does not enforce it.
+    """
     if sys.platform != "linux":
         return None
     limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
@@ -56,14 +60,19 @@ def explain_shortage(what: str, limit: int) -> PlantError:
     """The error for a failure under a memory limit, in bytes."""
     return ResourceError(
         what,
-        where=f"this process may take {limit / 2**20:,.0f} MiB of memory (`ulimit -v`, `ulimit -d`)",
-        expected="a gigabyte or more for the libraries, and the memory that the command itself takes; `plant plan` says how much",
-        todo="raise the limit (`ulimit -v unlimited`), then run the same command again; one that trains goes on with --resume",
+        where=f"this process may take {limit / 2**20:,.0f} MiB of memory (`ulimit -v`, `ulimit "
+        "-d`)",
+        expected="a gigabyte or more for the libraries, and the memory that the command itself "
+        "takes; `plant plan` says how much",
+        todo="raise the limit (`ulimit -v unlimited`), then run the same command again; one that "
+        "trains goes on with --resume",
     )
 
 
 def run_watched(work: Callable[[], None], limit: int) -> None:
-    """Do the work in a child process and exit with its code, or with a message if a library ended it. Signals are passed on to it."""
+    """Do the work in a child process and exit with its code, or with a message if a library
+    ended it. Signals are passed on to it.
+    """
     watched = {*FORWARDED, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     ended, ends = os.pipe()
@@ -85,7 +94,8 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
     if code in {-crash for crash in CRASHES} or (code == 1 and not by_itself):
         leave(
             explain_shortage(
-                "a library ended the command, most likely because memory ran out; its own message is above",
+                "a library ended the command, most likely because memory ran out; its own "
+                "message is above",
                 limit,
             )
         )
@@ -98,10 +108,12 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
 
 
 def reserve_products(limit: int) -> None:
-    """Let the OpenBLAS of numpy and of scipy allocate their buffers now: if there is no memory later, they try again for ever.
+    """Let the OpenBLAS of numpy and of scipy allocate their buffers now: if there is no memory
+    later, they try again for ever.
 
-    If the buffers of all threads take an eighth of the memory, products use one thread. If they take more than a tenth, nothing is
-    allocated: a command without products may still do its work, and polars hangs with too little memory.
+    If the buffers of all threads take an eighth of the memory, products use one thread. If they
+    take more than a tenth, nothing is allocated: a command without products may still do its work,
+    and polars hangs with too little memory.
     """
     if 2 * len(os.sched_getaffinity(0)) * BUFFER > limit // 8:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -119,7 +131,9 @@ def reserve_products(limit: int) -> None:
 
 
 def _wait(child: int, watched: set[signal.Signals]) -> int:
-    """Pass on signals until the child has ended; its exit code, or minus the signal that ended it."""
+    """Pass on signals until the child has ended; its exit code, or minus the signal that ended
+    it.
+    """
     while True:
         received = signal.sigwaitinfo(watched)
         if received.si_signo == signal.SIGCHLD:
@@ -132,7 +146,9 @@ def _wait(child: int, watched: set[signal.Signals]) -> int:
 
 @contextmanager
 def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
-    """Show an error of the block without a trace and exit with its code; bugs are to be reported to the distribution `who`."""
+    """Show an error of the block without a trace and exit with its code; bugs are to be
+    reported to the distribution `who`.
+    """
     try:
         yield
     except PlantError as error:
@@ -163,7 +179,9 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
 
 
 def refuse_exits() -> None:
-    """Let `os._exit()` in this process be an error like any other, as `sys.exit()` in a component is: it says nothing by itself."""
+    """Let `os._exit()` in this process be an error like any other, as `sys.exit()` in a
+    component is: it says nothing by itself.
+    """
     leave_at_once, process = os._exit, os.getpid()
 
     def refuse(code: int) -> NoReturn:
@@ -186,7 +204,9 @@ def describe_error(error: PlantError) -> str:
 
 
 def _explain(error: BaseException) -> PlantError | None:
-    """The error for a failure of the system outside any stage, such as a full disk behind stdout."""
+    """The error for a failure of the system outside any stage, such as a full disk behind
+    stdout.
+    """
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
     if missing := explain_import(error, "a model or a component with a network"):
@@ -216,13 +236,15 @@ def _explain(error: BaseException) -> PlantError | None:
             f"a file is gone: {error.strerror}",
             where=path,
             expected="files and folders that nobody moves while the command runs",
-            todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the run folder), then repeat the command",
+            todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the "
+            "run folder), then repeat the command",
         )
     return ResourceError(
         f"the system refuses a file: {error.strerror}",
         where=path,
         expected="a path that this user may read and write, with space left",
-        todo="check rights, space and limits (`ulimit -a`), or choose another path (--run DIR for the run folder)",
+        todo="check rights, space and limits (`ulimit -a`), or choose another path (--run DIR "
+        "for the run folder)",
     )
 
 
@@ -234,33 +256,42 @@ def _explain_panic(error: BaseException) -> PlantError:
         return ResourceError(
             what,
             where="a library that plant uses; its own message is above",
-            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
-            todo="close other programs, or raise the limits of this shell (`ulimit -v`, `ulimit -u`, `ulimit -n`), then repeat the command",
+            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this "
+            "shell)",
+            todo="close other programs, or raise the limits of this shell (`ulimit -v`, `ulimit "
+            "-u`, `ulimit -n`), then repeat the command",
         )
     return DataError(
         what,
-        where="a file that the command reads, most likely a Parquet file; the message of the library is above",
+        where="a file that the command reads, most likely a Parquet file; the message of the "
+        "library is above",
         expected="undamaged files",
-        todo="find the damaged file (`plant verify` for a run, `plant data check PATH` for a corpus); make or copy it again",
+        todo="find the damaged file (`plant verify` for a run, `plant data check PATH` for a "
+        "corpus); make or copy it again",
     )
 
 
 def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord]) -> str:
-    """The message for an unexpected error, with the file of its trace, or with the trace if no file can be written."""
+    """The message for an unexpected error, with the file of its trace, or with the trace if no
+    file can be written.
+    """
     trace = "".join(traceback.format_exception(error))
     file = _keep_trace(trace)
     rest = "" if file else f"\n{trace}"
     others = [record for record in strangers if record.distribution != who]
     checks = (
-        f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}"
+        f"; if {' or '.join(record.name for record in others)} took part, first run "
+        f"{_check(others[0])}"
         if others
         else ""
     )
     return (
         f"error: a bug: {_say(error)}\n"
-        f"  where:      {f'{file} holds the trace' if file else 'the trace below, since no file could be written for it'}\n"
+        "  where:      "
+        f"{f'{file} holds the trace' if file else 'the trace below, since no file could be written for it'}\n"
         "  expected:   an error message that explains the failure\n"
-        f"  what to do: report it to the authors of {who}, with {'that file' if file else 'all of this'}{checks}{rest}"
+        f"  what to do: report it to the authors of {who}, with "
+        f"{'that file' if file else 'all of this'}{checks}{rest}"
     )
 
 
@@ -271,7 +302,8 @@ def _accuse(error: BaseException, plugin: PluginRecord, where: str) -> PluginErr
         f"the plugin '{plugin.name}' failed: {_say(error)}",
         where=where + (f"; {file} holds the trace" if file else ""),
         expected=f"components that pass {_check(plugin)}",
-        todo=f"report it to the authors of {plugin.distribution} (version {plugin.version}){', with that file' if file else ''}, "
+        todo=f"report it to the authors of {plugin.distribution} (version "
+        f"{plugin.version}){', with that file' if file else ''}, "
         "or choose another component; `plant plugins` lists them",
     )
 

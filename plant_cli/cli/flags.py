@@ -72,9 +72,11 @@ def first_clause(text: str) -> str:
 
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of a command, arguments first: options of the stage, of its shared sections, and general ones.
+    """The flags of a command, arguments first: options of the stage, of its shared sections, and
+    general ones.
 
-    If two flags have one name, the first is kept. If the stage has an argument, arguments of shared sections become flags.
+    If two flags have one name, the first is kept. If the stage has an argument, arguments of shared
+    sections become flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
     has_argument = any(
@@ -124,7 +126,9 @@ def former_flags(spec: StageSpec) -> dict[str, str]:
 
 
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The values that the user gave, by section; a flag that was not given is None and overrides nothing."""
+    """The values that the user gave, by section; a flag that was not given is None and
+    overrides nothing.
+    """
     from plant_cli.runs.recipes import parse_sets  # help needs no YAML
 
     given: dict[str, dict[str, Any]] = {}
@@ -235,7 +239,10 @@ def _parameter(
 def _general_flags(spec: StageSpec) -> list[Flag]:
     """The flags that are in no recipe, as far as the spec asks for them."""
     configured, formats = spec.writes or bool(spec.sections), ", ".join(get_args(Format))
-    variant = "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval --tag B reads it."
+    variant = (
+        "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval "
+        "--tag B reads it."
+    )
     grown = "Go on with the corpus of the run, which has grown: what follows from it is made anew."
     launch = "Share the work between the processes that this file of `accelerate config` describes."
     rows: list[tuple[bool, bool, Any, str, str]] = [  # wanted, everyday, type, flag and value, text

@@ -1,4 +1,6 @@
-"""The texts of `-h`, `--help-all` and `plant help`, made from the declarations of options and specs."""
+"""The texts of `-h`, `--help-all` and `plant help`, made from the declarations of options and
+specs.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def _examples(spec: StageSpec) -> str:
 
 
 def list_lines(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A heading and a line for each name and text; a text that is too long is cut between words. Empty without rows."""
+    """A heading and a line for each name and text; a text that is too long is cut between
+    words. Empty without rows.
+    """
     column = max((len(name) for name, _ in rows if len(name) <= COLUMN), default=0)
     starts = [f"  {name.ljust(column)}  " for name, _ in rows]
     texts = [
@@ -131,7 +135,9 @@ def list_lines(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str
 
 
 def list_texts(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A heading, and each name with its text in a second column, or below a name that is too long. Empty without rows."""
+    """A heading, and each name with its text in a second column, or below a name that is too
+    long. Empty without rows.
+    """
     column = max((len(name) for name, _ in rows if len(name) <= COLUMN), default=0) + 4
     parts = [f"{heading}:"] if rows else []
     for name, text in rows:
@@ -151,7 +157,8 @@ def terminal_width() -> int:
 
 
 def explain_option(words: str, registry: Registry, width: int) -> str:
-    """One option by `STAGE.OPTION`, `SECTION.OPTION`, `OPTION` or `--OPTION`: where it is, its type, limits and default, and what it does.
+    """One option by `STAGE.OPTION`, `SECTION.OPTION`, `OPTION` or `--OPTION`: where it is, its
+    type, limits and default, and what it does.
 
     Raises:
         UsageError: no command has such an option.
@@ -172,7 +179,8 @@ def explain_option(words: str, registry: Registry, width: int) -> str:
             f"there is no command and no option '{words}'",
             where="plant help",
             expected=near_names(words.strip().lstrip("-").replace("-", "_"), sorted(names)),
-            todo="`plant -h` lists the commands, `plant COMMAND --help-all` its options; `plant plugins show NAME` explains a component",
+            todo="`plant -h` lists the commands, `plant COMMAND --help-all` its options; `plant "
+            "plugins show NAME` explains a component",
         )
     return "\n".join(_explain(flag, commands, width) for flag, commands in having.values())
 

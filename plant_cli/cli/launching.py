@@ -1,4 +1,6 @@
-"""Several processes in one stage (`accelerate launch`): the first writes to the run, each other one to a copy that is thrown away."""
+"""Several processes in one stage (`accelerate launch`): the first writes to the run, each other
+one to a copy that is thrown away.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from plant_cli.runs.runner import run_stage
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
-    """Become the launcher of this command, by a file of `accelerate config`; `UsageError` if there is none, or it describes no launch."""
+    """Become the launcher of this command, by a file of `accelerate config`; `UsageError` if
+    there is none, or it describes no launch.
+    """
     os.execv(
         sys.executable,
         [
@@ -40,14 +44,17 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
 def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
     """Run a stage or action together with the processes that were launched with this one.
 
-    The first process works in the run and gets the result. Each other process works silently with the same options in a copy of the run,
-    so that all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
+    The first process works in the run and gets the result. Each other process works silently with
+    the same options in a copy of the run, so that all take the same decisions, and gets None. A
+    stage that cannot be shared is run by the first process alone.
     """
     if not was_launched():
-        leave_group()  # what a scheduler or a notebook left behind would confuse the libraries below
+        # what a scheduler or a notebook left behind would confuse the libraries below
+        leave_group()
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
         request.reporter.warn(
-            f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do"
+            f"`plant {spec.name}` works in one process: the other {process_count() - 1} have "
+            "nothing to do"
         )
         leave_group()
     if process_rank() == 0:
@@ -65,7 +72,9 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
 
 @contextmanager
 def _naming_run(copy: Path, run: Path) -> Iterator[None]:
-    """Errors inside name the run, not the copy of it that a process works in and that is gone afterwards."""
+    """Errors inside name the run, not the copy of it that a process works in and that is gone
+    afterwards.
+    """
     try:
         yield
     except PlantError as error:
@@ -83,7 +92,9 @@ def _meet() -> None:
 
 
 def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:
-    """The launcher and its options: accelerate's, or torch's for CPUs, since accelerate starts only one process on a CPU."""
+    """The launcher and its options: accelerate's, or torch's for CPUs, since accelerate starts
+    only one process on a CPU.
+    """
     if not description.get("use_cpu"):
         return ["-m", "accelerate.commands.launch", "--config_file", str(file)]
     machines, processes = description["num_machines"], description["num_processes"]

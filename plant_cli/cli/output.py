@@ -1,4 +1,6 @@
-"""Results on stdout: tables for people, JSON, CSV or TSV for programs, Markdown or LaTeX for papers."""
+"""Results on stdout: tables for people, JSON, CSV or TSV for programs, Markdown or LaTeX for
+papers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ LINE = 28  # characters of a text that stay on one line of a narrow terminal
 def show_result(
     result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None
 ) -> None:
-    """Write a result to stdout in one of the formats of `--format`; the next step goes to stderr."""
+    """Write a result to stdout in one of the formats of `--format`; the next step goes to
+    stderr.
+    """
     out = stream or sys.stdout
     if form == "table" and out.isatty():
         console = Console(file=out)  # rich heeds NO_COLOR
@@ -119,7 +123,9 @@ def _colour(passages: Sequence[Passage]) -> Text:
 
 
 def _least_width(column: Column, cells: Sequence[str]) -> int:
-    """The least width of a column: its name and long texts may be broken between words, numbers may not."""
+    """The least width of a column: its name and long texts may be broken between words, numbers
+    may not.
+    """
     words = max(map(cell_len, cells[0].split()), default=0)
     body = max(map(cell_len, cells[1:]), default=0)
     return max(words, body if column.kind in NUMBER_KINDS else min(body, LINE))

@@ -1,4 +1,6 @@
-"""Progress on stderr: bars with rate and time left on a terminal; in a log a line for each step, and one every 30 seconds."""
+"""Progress on stderr: bars with rate and time left on a terminal; in a log a line for each
+step, and one every 30 seconds.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class ConsoleReporter:
 
     @contextmanager
     def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """A bar or lines for a task; the bar of an inner task is shown below the outer one, its lines if it takes long."""
+        """A bar or lines for a task; the bar of an inner task is shown below the outer one, its
+        lines if it takes long.
+        """
         if self._quiet:
             with SilentReporter().progress(description, total, unit) as silent:
                 yield silent
@@ -157,7 +161,8 @@ class _LineTask:
                 else ""
             )
             self._say(
-                f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}"
+                f"{self._description}: {self._done:,.0f}{of} {self._unit}, "
+                f"{rate:,.1f}/s{left}{_suffix(self._figures)}"
             )
 
     def finish(self, *, always: bool) -> None:
@@ -166,7 +171,8 @@ class _LineTask:
         if not always and taken < EVERY:
             return
         self._say(
-            f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}"
+            f"{self._description}: done, {self._done:,.0f} {self._unit} in "
+            f"{format_seconds(taken)}{_suffix(self._figures)}"
         )
 
 

@@ -23,7 +23,9 @@ class _LastingStream(io.TextIOWrapper):
 
 
 class _TolerantFile(io.FileIO):
-    """The file of a descriptor; it discards what is written, here or there, after its reader has left."""
+    """The file of a descriptor; it discards what is written, here or there, after its reader
+    has left.
+    """
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(os.dup(descriptor), "w")
@@ -42,7 +44,8 @@ class _TolerantFile(io.FileIO):
 
 
 def tolerate_lost_reader(stream: TextIO) -> TextIO:
-    """A stream to the same file whose writes do not fail after its reader has left, and which others cannot close.
+    """A stream to the same file whose writes do not fail after its reader has left, and which
+    others cannot close.
 
     The stream itself if it has no file.
     """
@@ -61,14 +64,18 @@ def tolerate_lost_reader(stream: TextIO) -> TextIO:
 
 
 def reopen_closed() -> None:
-    """Open closed standard streams (`>&-`) on the null device: else the next file gets their number, and with it a library's output."""
+    """Open closed standard streams (`>&-`) on the null device: else the next file gets their
+    number, and with it a library's output.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def keep_results_apart() -> None:
-    """Let descriptor 1 lead to stderr, for what plugins and libraries write there is no result; `sys.stdout` leads where it did."""
+    """Let descriptor 1 lead to stderr, for what plugins and libraries write there is no result;
+    `sys.stdout` leads where it did.
+    """
     out = sys.stdout
     if not isinstance(out, io.TextIOWrapper) or not _leads_to(out, 1):
         return

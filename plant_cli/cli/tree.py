@@ -1,4 +1,6 @@
-"""The tree of commands: one for each registered stage and action, `plant help`, and errors of command lines in four parts."""
+"""The tree of commands: one for each registered stage and action, `plant help`, and errors of
+command lines in four parts.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ HELP_SUMMARY = "Explain a command, or one option: plant help finetune.epochs"
 
 
 class StageGroup(Explained, TyperGroup):
-    """Commands of stages. Names have one word or two (`mig show`); the first may be a stage too (`mig`) or only a group (`data`)."""
+    """Commands of stages. Names have one word or two (`mig show`); the first may be a stage too
+    (`mig`) or only a group (`data`).
+    """
 
     def __init__(self, *, registry: Registry, prefix: str = "", **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -192,7 +196,9 @@ class StageGroup(Explained, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Take two words where they name an action, otherwise one; an unknown name is a usage error that shows near names."""
+        """Take two words where they name an action, otherwise one; an unknown name is a usage
+        error that shows near names.
+        """
         for words in (2, 1):
             name = " ".join(args[:words])
             if name in self.specs or (words == 1 and self.get_command(ctx, name)):
@@ -219,7 +225,9 @@ class StageGroup(Explained, TyperGroup):
         )
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a line for each command under the heading of its group, without building any; then the options."""
+        """Write a line for each command under the heading of its group, without building any;
+        then the options.
+        """
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             actions = {n: s for n, s in self.specs.items() if n.split()[0] == name}

@@ -1,4 +1,6 @@
-"""The core's own stages and actions: how each is called, which options it takes, and the function that runs it."""
+"""The core's own stages and actions: how each is called, which options it takes, and the
+function that runs it.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,19 @@ SPECS = (
     whole_recipe(
         name="ablate",
         group="Train by hand",
-        summary="What each part of a setup adds: train it without one part after the other, and compare all in one table.",
+        summary="What each part of a setup adds: train it without one part after the other, and "
+        "compare all in one table.",
         options=options.AblateOptions,
         run="plant_cli.commands.ablate:run",
-        help="A change is a name and values of the recipe. Stages that it does not concern are shared; what is done is skipped.",
+        help="A change is a name and values of the recipe. Stages that it does not concern are "
+        "shared; what is done is skipped.",
         parallel=True,
         takes=("force", "resume"),
         order=9,
         examples=(
             "plant ablate paper/ablations --path data.parquet --seeds 3",
-            "plant ablate recommended --change 'uniform attention: finetune.init=random' --path data.parquet",
+            "plant ablate recommended --change 'uniform attention: finetune.init=random' --path "
+            "data.parquet",
         ),
     ),
     whole_recipe(
@@ -45,17 +50,20 @@ SPECS = (
         summary="Try values of a recipe and find the best ones on validation.",
         options=options.SweepOptions,
         run="plant_cli.commands.sweep:run",
-        help="What trials share is computed once, what is done is skipped, test is never read; best.yaml in the run has the best values.",
+        help="What trials share is computed once, what is done is skipped, test is never read; "
+        "best.yaml in the run has the best values.",
         takes=("force", "resume"),
         order=10,
         examples=(
             "plant sweep recommended --over finetune.rate_head=1e-4,3e-4,1e-3 --path data.parquet",
-            "plant sweep recommended --over finetune.rate_head=1e-5..1e-2 --over model.decoder.heads=1,4,8 --trials 20 --hours 2",
+            "plant sweep recommended --over finetune.rate_head=1e-5..1e-2 --over "
+            "model.decoder.heads=1,4,8 --trials 20 --hours 2",
         ),
     ),
     StageSpec(
         name="clean",
-        summary="Remove from a run what can be made again: caches, checkpoints of finished stages, failed attempts.",
+        summary="Remove from a run what can be made again: caches, checkpoints of finished "
+        "stages, failed attempts.",
         options=options.CleanOptions,
         run="plant_cli.commands.clean:clean_run",
         help="Trained models, predictions, figures and what `--resume` needs stay.",
@@ -69,17 +77,20 @@ SPECS = (
         summary="Generate a corpus.",
         options=options.MakeOptions,
         run="plant_cli.commands.data:make",
-        help="Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet): `files` finds them.",
+        help="Labels and gold evidence are written beside the corpus (data.labels.parquet, "
+        "data.evidence.parquet): `files` finds them.",
         takes=("force",),
         examples=(
-            "plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet",
+            "plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O "
+            "data.parquet",
         ),
     ),
     corpus_action(
         name="data stats",
         summary="Describe a corpus in numbers.",
         run="plant_cli.commands.data:stats",
-        help="Documents, labels and their frequencies, lengths, and labels that no training document has.",
+        help="Documents, labels and their frequencies, lengths, and labels that no training "
+        "document has.",
         examples=("plant data stats data.parquet",),
     ),
     corpus_action(
@@ -87,7 +98,8 @@ SPECS = (
         summary="Split a corpus again.",
         options=options.SplitOptions,
         run="plant_cli.commands.data:split",
-        help="All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split.",
+        help="All documents are pooled and split by --sampling; documents with equal texts, or "
+        "of one --group-column, stay in one split.",
         takes=("force",),
         examples=("plant data split all.csv --test 0.2 -O data.parquet",),
     ),
@@ -96,7 +108,8 @@ SPECS = (
         summary="Write a corpus in another format.",
         options=options.ConvertOptions,
         run="plant_cli.commands.data:convert",
-        help="In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV.",
+        help="In tables the columns become doc_id, text, labels and split; labels are trimmed, "
+        "and lists become JSON in CSV and TSV.",
         takes=("force",),
         examples=(
             "plant data convert corpus/ data.jsonl.gz",
@@ -109,7 +122,8 @@ SPECS = (
         summary="Look for what may be wrong with a corpus.",
         options=options.CheckOptions,
         run="plant_cli.commands.data_check:check_corpus",
-        help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, encodings, languages, lengths.",
+        help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown "
+        "labels, encodings, languages, lengths.",
         takes=("force",),
         examples=(
             "plant data check data.parquet --fail-on-warning",
@@ -121,7 +135,8 @@ SPECS = (
         summary="Say how a corpus differs from an earlier one.",
         options=options.DriftOptions,
         run="plant_cli.commands.data_drift:drift",
-        help="Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled.",
+        help="Lengths, new words, labels whose frequency changed, labels that are new or gone. "
+        "All splits of a corpus are pooled.",
         examples=(
             "plant data drift 2024.parquet 2025.parquet",
             "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt",
@@ -133,15 +148,18 @@ SPECS = (
         summary="Say what is known of a published corpus.",
         options=options.InfoOptions,
         run="plant_cli.commands.data:info",
-        help="Licence, citation, where to get it, expected counts; with a path, the counts of the download.",
+        help="Licence, citation, where to get it, expected counts; with a path, the counts of "
+        "the download.",
         examples=("plant data info", "plant data info eurlex-4k downloads/eurlex-4k"),
     ),
     look(
         name="diff",
-        summary="What changed from one system to another: documents and labels, the greatest harm first.",
+        summary="What changed from one system to another: documents and labels, the greatest "
+        "harm first.",
         options=options.DiffOptions,
         run="plant_cli.commands.diff:run",
-        help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest.",
+        help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain "
+        "are greatest.",
         sections=("machine",),
         figures=("diff.json",),
         examples=(
@@ -151,13 +169,15 @@ SPECS = (
     ),
     tool(
         name="doctor",
-        summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
+        summary="Say what will work on this machine: devices, precision, packages, plugins, disk "
+        "and memory.",
         run="plant_cli.commands.doctor:examine_machine",
         examples=("plant doctor", "plant doctor --format json"),
     ),
     look(
         name="eval",
-        summary="Every metric with intervals, overall and for rare labels; our predictions or another tool's.",
+        summary="Every metric with intervals, overall and for rare labels; our predictions or "
+        "another tool's.",
         options=options.EvalOptions,
         run="plant_cli.commands.eval:run",
         check="plant_cli.commands.requirements:require_corpus",
@@ -176,12 +196,14 @@ SPECS = (
     ),
     by_hand(
         name="finetune",
-        summary="Train the network to assign labels (stage 2), from planted attention or, for comparison, from uniform attention.",
+        summary="Train the network to assign labels (stage 2), from planted attention or, for "
+        "comparison, from uniform attention.",
         options=FinetuneOptions,
         source="PLANT, stage 2",
         run="plant_cli.commands.finetune:run",
         check="plant_cli.commands.requirements:require_planted",
-        help="The best epoch on validation is kept, and the decision threshold is tuned there; --no-network fits scorers alone.",
+        help="The best epoch on validation is kept, and the decision threshold is tuned there; "
+        "--no-network fits scorers alone.",
         sections=("data", "model", "machine"),
         feeds=(
             "thresholds",
@@ -206,15 +228,19 @@ SPECS = (
     ),
     tool(
         name="labels diff",
-        summary="What a new edition of a vocabulary does to the labels of a model: a table of edits to look at and change.",
+        summary="What a new edition of a vocabulary does to the labels of a model: a table of "
+        "edits to look at and change.",
         options=options.LabelsDiffOptions,
         run="plant_cli.commands.labels_edited:diff",
-        help="Labels that are added, titled, renamed, merged, split or retired, by id; what replaces a label is read from SKOS "
-        "(isReplacedBy, replaces, exactMatch), from a column replaced_by, or from --mapping. Nothing in the run changes.",
+        help="Labels that are added, titled, renamed, merged, split or retired, by id; what "
+        "replaces a label is read from SKOS "
+        "(isReplacedBy, replaces, exactMatch), from a column replaced_by, or from --mapping. "
+        "Nothing in the run changes.",
         takes=("force",),
         examples=(
             "plant labels diff plant-run subjects-2026.ttl",
-            "plant labels diff plant-run icd10cm_order_2026.txt --old icd10cm_order_2025.txt --mapping conversions.csv",
+            "plant labels diff plant-run icd10cm_order_2026.txt --old icd10cm_order_2025.txt "
+            "--mapping conversions.csv",
         ),
     ),
     of_a_model(
@@ -222,8 +248,10 @@ SPECS = (
         summary="A new run with edited labels, from the model of another run.",
         options=options.LabelsApplyOptions,
         run="plant_cli.commands.labels_edited:apply",
-        help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; example: a text that has the label. "
-        "Scorers are fitted anew, in seconds. A network stays as it is: new labels get rows from their titles and examples, without "
+        help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; "
+        "example: a text that has the label. "
+        "Scorers are fitted anew, in seconds. A network stays as it is: new labels get rows from "
+        "their titles and examples, without "
         "training. A label keeps its id when it is renamed.",
         locks=True,
         examples=(
@@ -234,11 +262,13 @@ SPECS = (
     ),
     by_hand(
         name="mig",
-        summary="Find the words that indicate each label (exact mutual information gain, training documents only).",
+        summary="Find the words that indicate each label (exact mutual information gain, "
+        "training documents only).",
         options=options.MigOptions,
         source="PLANT, equation 1",
         run="plant_cli.commands.mig:run",
-        help="Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`.",
+        help="Count, score and keep the best words of every label; write `mig.parquet`, "
+        "`words.parquet` and `labels.parquet`.",
         sections=("data", "machine"),
         feeds=("pretrain-attn", "finetune"),
         order=1,
@@ -253,7 +283,8 @@ SPECS = (
         summary="Show the words that indicate a label, with values and counts.",
         options=options.MigShowOptions,
         run="plant_cli.commands.mig_words:show_words",
-        help="The kept words of a label with value, relevance and the counts they come from, edits applied.",
+        help="The kept words of a label with value, relevance and the counts they come from, "
+        "edits applied.",
         writes=False,
         examples=("plant mig show E11.9 --limit 50",),
     ),
@@ -269,7 +300,8 @@ SPECS = (
     ),
     StageSpec(
         name="plan",
-        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and whether it fits.",
+        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, "
+        "and whether it fits.",
         options=options.PlanOptions,
         run="plant_cli.commands.plan:run",
         help="Plan with made-up weights: none are read, and nothing is written to the run.",
@@ -325,12 +357,14 @@ SPECS = (
     ),
     by_hand(
         name="pretrain-attn",
-        summary="Plant relevance into the label attention (stage 1), by learning to rank each document's words.",
+        summary="Plant relevance into the label attention (stage 1), by learning to rank each "
+        "document's words.",
         options=PretrainOptions,
         source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
         run="plant_cli.commands.pretrain_attn:run",
         check="plant_cli.commands.requirements:require_relevance",
-        help="Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.",
+        help="Train label queries and attention maps so that attention ranks a document's words "
+        "by their relevance for each label.",
         sections=("data", "model", "machine"),
         feeds=("finetune",),
         parallel=True,
@@ -346,10 +380,12 @@ SPECS = (
     of_a_model(
         name="quickstart",
         group="Begin",
-        summary="See everything in minutes: a made-up corpus, a network against scorers alone and against uniform attention.",
+        summary="See everything in minutes: a made-up corpus, a network against scorers alone "
+        "and against uniform attention.",
         options=options.QuickstartOptions,
         run="plant_cli.commands.quickstart:run",
-        help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what the network changes.",
+        help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and "
+        "show what the network changes.",
         takes=("force", "resume"),
         locks=True,
         order=9,
@@ -389,7 +425,8 @@ SPECS = (
         options=options.ReviewExportOptions,
         run="plant_cli.commands.review:export_sheet",
         check="plant_cli.commands.requirements:require_model",
-        help="One row for each label that is assigned, to be reviewed, or among the likeliest others; the column decision is empty.",
+        help="One row for each label that is assigned, to be reviewed, or among the likeliest "
+        "others; the column decision is empty.",
         takes=("tag", "force", "resume"),
         examples=(
             "plant review export -O review.xlsx",
@@ -402,7 +439,8 @@ SPECS = (
         summary="Turn reviewed sheets, and the feedback of plant serve, into training records.",
         options=options.ReviewImportOptions,
         run="plant_cli.commands.review:import_sheets",
-        help="Nothing in the run changes. Rows that cannot be used go to OUTPUT.aside.jsonl, with the reason.",
+        help="Nothing in the run changes. Rows that cannot be used go to OUTPUT.aside.jsonl, "
+        "with the reason.",
         writes=False,
         takes=("tag", "force"),
         examples=(
@@ -417,7 +455,8 @@ SPECS = (
         summary="Run all stages of a recipe; skip what has not changed.",
         options=options.RunOptions,
         run="plant_cli.commands.run:run",
-        help="The steps run in order; a finished one is skipped if its options and inputs have not changed.",
+        help="The steps run in order; a finished one is skipped if its options and inputs have "
+        "not changed.",
         parallel=True,
         takes=("force", "resume", "continue"),
         order=8,
@@ -429,10 +468,12 @@ SPECS = (
     ),
     look(
         name="significance",
-        summary="Is the difference between systems real? Paired bootstrap, approximate randomisation, Wilcoxon, Holm.",
+        summary="Is the difference between systems real? Paired bootstrap, approximate "
+        "randomisation, Wilcoxon, Holm.",
         options=options.SignificanceOptions,
         run="plant_cli.commands.significance:run",
-        help="Test each metric, correct over metrics and systems, and write significance.json; then check what was required.",
+        help="Test each metric, correct over metrics and systems, and write significance.json; "
+        "then check what was required.",
         sections=("machine",),
         feeds=("report",),
         compares=True,
@@ -451,7 +492,8 @@ SPECS = (
         options=options.SuggestOptions,
         run="plant_cli.commands.suggest:run",
         check="plant_cli.commands.requirements:require_model",
-        help="Nothing is written to the run: suggestions go to the screen or to a file. A command that was stopped and is repeated goes on "
+        help="Nothing is written to the run: suggestions go to the screen or to a file. A "
+        "command that was stopped and is repeated goes on "
         "where it was; --force begins anew.",
         opens_model=True,
         takes=("tag", "force", "resume"),
@@ -464,10 +506,12 @@ SPECS = (
     look(
         name="thresholds",
         looks=False,  # decisions follow from it
-        summary="Which labels to assign, review or reject (so that a target is reached on validation).",
+        summary="Which labels to assign, review or reject (so that a target is reached on "
+        "validation).",
         options=options.ThresholdOptions,
         run="plant_cli.commands.thresholds:run",
-        help="Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to.",
+        help="Choose both cuts of each label on validation, write thresholds.json and "
+        "decisions.json, and show what they lead to.",
         sections=("data", "machine"),
         feeds=("eval", "suggest"),
         seeded=True,
@@ -482,10 +526,12 @@ SPECS = (
     whole_recipe(
         name="train",
         group="Begin",
-        summary="A model of your own data by one command: columns found, scorers in a minute, a network while time is left.",
+        summary="A model of your own data by one command: columns found, scorers in a minute, a "
+        "network while time is left.",
         options=options.TrainOptions,
         run="plant_cli.commands.train:run",
-        help="The steps are those of `plant run recommended`, in the same run. The same command goes on after a stop.",
+        help="The steps are those of `plant run recommended`, in the same run. The same command "
+        "goes on after a stop.",
         takes=("force", "continue"),
         order=1,
         examples=(
@@ -496,10 +542,12 @@ SPECS = (
     ),
     StageSpec(
         name="verify",
-        summary="Compare the files of a run with their recorded hashes; compute its figures again from the predictions.",
+        summary="Compare the files of a run with their recorded hashes; compute its figures "
+        "again from the predictions.",
         options=options.VerifyOptions,
         run="plant_cli.commands.verify:verify",
-        help="Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written.",
+        help="Hash every recorded file of a run, and compute its evaluations again; the exit "
+        "code is 4 unless all is as it was written.",
         writes=False,
         examples=(
             "plant verify",

@@ -1,4 +1,6 @@
-"""`plant ablate RECIPE`: what each part of a setup adds, in one table of the setup and its named changes."""
+"""`plant ablate RECIPE`: what each part of a setup adds, in one table of the setup and its
+named changes.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ TUNED = "tuned.yaml"  # the recipe with the chosen values, in the run folder
 def run(context: StageContext, options: AblateOptions) -> Result:
     """Run the recipe with all its changes, skip what is done, and show all systems in one table.
 
-    What the recipe's section `tune` names is first tuned for each system, with the same trials, on validation.
+    What the recipe's section `tune` names is first tuned for each system, with the same trials, on
+    validation.
     """
     changes = [one for text in options.change for one in _read_change(text)]
     recipe = merge_layers(
@@ -73,7 +76,9 @@ def run(context: StageContext, options: AblateOptions) -> Result:
 def _tune(
     context: StageContext, request: Request, recipe: RecipeLayer, tuning: TuneOptions
 ) -> dict[str, Any]:
-    """Try the same values on every system for which none were chosen yet; the table of it, its JSON, and all choices."""
+    """Try the same values on every system for which none were chosen yet; the table of it, its
+    JSON, and all choices.
+    """
     require_measured(tuning.metric, SWEEP_METRICS)
     space = _read_space(recipe, tuning)
     wanted = [name for name in name_systems(recipe) if name not in tuning.chosen]
@@ -128,14 +133,17 @@ def _read_space(recipe: RecipeLayer, tuning: TuneOptions) -> dict[str, Any]:
             raise RecipeError(
                 f"the section '{TUNING}' gives nothing to try for '{key}'",
                 where=recipe.nearest((TUNING, "over", *key.split("."))),
-                expected="a list of values of a stage or of the model: `finetune: {epochs: [8, 24]}`",
+                expected="a list of values of a stage or of the model: `finetune: {epochs: [8, "
+                "24]}`",
                 todo="write it like that; another corpus needs another run",
             )
     return space
 
 
 def _find_best(name: str, trials: Sequence[Trial]) -> Trial:
-    """The trial of a system with the highest figure; the first of equals, which is the smallest change."""
+    """The trial of a system with the highest figure; the first of equals, which is the smallest
+    change.
+    """
     own = [trial for trial in trials if trial.system == name]
     judged = [trial for trial in own if trial.figure is not None]
     if not judged:
@@ -173,7 +181,8 @@ def _tabulate(best: Mapping[str, Trial], trials: Sequence[Trial], metric: str) -
         ],
         rows=rows,
         notes=[
-            "every system was given the same values to try; trials that differ in values that a system makes no use of are one",
+            "every system was given the same values to try; trials that differ in values that a "
+            "system makes no use of are one",
             "one seed; the best of many trials is partly luck; test was read after all choices",
             f"{TRIALS_FILE} has all trials, {TUNED} is the recipe with these values",
         ],
@@ -181,13 +190,16 @@ def _tabulate(best: Mapping[str, Trial], trials: Sequence[Trial], metric: str) -
 
 
 def _read_change(text: str) -> Iterator[str]:
-    """The `--set` texts of a change that is written as `name: section.key=value, section.key=value`."""
+    """The `--set` texts of a change that is written as `name: section.key=value,
+    section.key=value`.
+    """
     name, _, values = text.partition(":")
     if not values.strip() or "." in name or "=" in name:
         raise UsageError(
             f"'{text}' is no change",
             where="--change",
-            expected="a name without a point or `=`, a colon, and values: 'one head: model.decoder.heads=1'",
+            expected="a name without a point or `=`, a colon, and values: 'one head: "
+            "model.decoder.heads=1'",
             todo="write it like that",
         )
     yield from (

@@ -18,7 +18,9 @@ JUDGED = "MAP"
 
 
 def measure_frequencies(context: StageContext) -> float | None:
-    """MAP on validation of the most frequent labels of train, the same for every document; None without validation."""
+    """MAP on validation of the most frequent labels of train, the same for every document; None
+    without validation.
+    """
     corpus = context.corpus()
     if not corpus.has_split("validation"):
         return None
@@ -37,7 +39,9 @@ def measure_frequencies(context: StageContext) -> float | None:
 def read_validation(
     context: StageContext, systems: Sequence[str], seeds: int | None
 ) -> dict[str, dict[str, float]]:
-    """The figures of validation of the systems that this run trained, means over the seeds; those chose the epoch, and perhaps values."""
+    """The figures of validation of the systems that this run trained, means over the seeds;
+    those chose the epoch, and perhaps values.
+    """
     found = {}
     for system in systems:
         folders = [system] if seeds is None else [*_find_folders(context, system, seeds)]
@@ -66,7 +70,9 @@ def warn_of_nothing_learned(
     validation: Mapping[str, Mapping[str, float]],
     names: Mapping[str, str],
 ) -> float | None:
-    """Warn of systems that are below label frequencies on validation; the figure of these, None where there is nothing to compare."""
+    """Warn of systems that are below label frequencies on validation; the figure of these, None
+    where there is nothing to compare.
+    """
     judged = {system: one[JUDGED] for system, one in validation.items() if JUDGED in one}
     least = measure_frequencies(context) if judged else None
     if least is None:
@@ -74,14 +80,18 @@ def warn_of_nothing_learned(
     for system, figure in judged.items():
         if figure < least and not _is_baseline(context.run_path / system):
             context.reporter.warn(
-                f"{names.get(system, system)}: this rival has learned nothing: {JUDGED} {100 * figure:.1f} on validation, where the "
-                f"frequencies of labels alone have {100 * least:.1f}; train it longer, or at other rates, before comparing"
+                f"{names.get(system, system)}: this rival has learned nothing: {JUDGED} "
+                f"{100 * figure:.1f} on validation, where the "
+                f"frequencies of labels alone have {100 * least:.1f}; train it longer, or at "
+                "other rates, before comparing"
             )
     return least
 
 
 def _is_baseline(folder: Path) -> bool:
-    """Whether the system is the scorer `frequencies` itself: its weights are learned, so that it may differ a little."""
+    """Whether the system is the scorer `frequencies` itself: its weights are learned, so that
+    it may differ a little.
+    """
     record = StageFolder(folder).record()
     scorers = [] if record is None else record.options.get("scorers") or []
     return [one.get("name") for one in scorers] == ["frequencies"]

@@ -1,4 +1,6 @@
-"""The action `plant clean`: remove from a run what a command makes again when it needs it, and what failed attempts left."""
+"""The action `plant clean`: remove from a run what a command makes again when it needs it, and
+what failed attempts left.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from plant_cli.runs.folder import CACHE, CHECKPOINTS_FOLDER, Run
 
 
 def clean_run(context: StageContext, options: CleanOptions) -> Result:
-    """Remove caches, checkpoints of finished stages, failed attempts and half-written files; trained models and results stay."""
+    """Remove caches, checkpoints of finished stages, failed attempts and half-written files;
+    trained models and results stay.
+    """
     path = Run.open(context.run_path).path
     with Run.hold(path, "clean") as run:
         found = [(name, file, _measure(file)) for name, file in _find_spent(run)]

@@ -29,9 +29,13 @@ from plant_cli.evaluation.results import (
 from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
-EXCLUDE_HELP = "A label that is not suggested, beside those of plant finetune --exclude: its id or title, or a file of them (repeatable)."
+EXCLUDE_HELP = (
+    "A label that is not suggested, beside those of plant finetune --exclude: its id or "
+    "title, or a file of them (repeatable)."
+)
 TO_HELP = (
-    "The format of -O, where its name does not tell it: Annif's JSON, a TREC run (.trec), XMLRepository's sparse text, or a sparse matrix "
+    "The format of -O, where its name does not tell it: Annif's JSON, a TREC run (.trec), "
+    "XMLRepository's sparse text, or a sparse matrix "
     "(.npz); the last two number labels in the order of FILE.labels.txt."
 )
 SHARE_PATTERN = r"^\d+/\d+$"  # of a corpus, such as 2/4
@@ -85,7 +89,8 @@ class ConvertOptions(Options):
     )
     to: str | None = everyday(
         None,
-        "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).",
+        "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is "
+        "named).",
     )
     compression: Literal["none", "gz", "zst"] = option(
         "none", "How text files of the format are compressed."
@@ -143,7 +148,8 @@ class DiffOptions(Options):
 
     systems: list[str] = option(
         ...,
-        "Systems A and B to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or predictions. "
+        "Systems A and B to compare: a folder in the run (finetune-baseline), a tag, the folder "
+        "of another run, or predictions. "
         "Harm is what B does worse than A.",
         argument=True,
         path=True,
@@ -169,7 +175,8 @@ class EvalOptions(ScoringOptions):
     )
     predictions: str | None = everyday(
         None,
-        "Evaluate another tool's predictions: a table with doc_id, label(s), score(s), or with a column for each label or rank; Annif's "
+        "Evaluate another tool's predictions: a table with doc_id, label(s), score(s), or with a "
+        "column for each label or rank; Annif's "
         "JSON or folder; XMLRepository sparse text; npz; npy; label:score text; a TREC run.",
         path=True,
     )
@@ -183,7 +190,8 @@ class EvalOptions(ScoringOptions):
     )
     explained: int = option(
         50,
-        "Documents with gold spans, drawn at random, whose marked words are compared with these; 0: none.",
+        "Documents with gold spans, drawn at random, whose marked words are compared with these; "
+        "0: none.",
         ge=0,
     )
 
@@ -204,8 +212,10 @@ class MigOptions(Options):
     )
     norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
         "label-max",
-        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
-        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
+        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; "
+        "global-max: divided by the largest value of all "
+        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the "
+        "signal mig.",
     )
     signal: Choice = choice(
         "signal",
@@ -215,14 +225,16 @@ class MigOptions(Options):
     )
     label_text_weight: float = option(
         0.0,
-        "Relevance added to the words of a label's title; the rarest word gets most. Words below --min-df count, too. 0: none. "
+        "Relevance added to the words of a label's title; the rarest word gets most. Words below "
+        "--min-df count, too. 0: none. "
         "0.25 helped labels with few documents on all corpora it was tried on.",
         ge=0,
         le=1,
     )
     allow_leakage: bool = option(
         False,
-        "Count validation and test documents as well, as the authors' code does: figures are too good.",
+        "Count validation and test documents as well, as the authors' code does: figures are too "
+        "good.",
     )
     memory: str = option(
         "2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN
@@ -247,7 +259,8 @@ class MigOptions(Options):
     def _jaccard_is_for_mig(self) -> MigOptions:
         if self.norm == "jaccard" and self.signal.name != "mig":
             raise ValueError(
-                f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}"
+                "norm jaccard divides by the joint entropy: it needs the signal mig, not "
+                f"{self.signal.name}"
             )
         return self
 
@@ -278,17 +291,20 @@ class RunOptions(Options):
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
     seeds: int = everyday(
         1,
-        "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.",
+        "Train with this many seeds, from the recipe's on; stages that do not depend on the seed "
+        "run once.",
         ge=1,
     )
     jobs: int = everyday(
         1,
-        "Stages at work at once: each in a process, with its share of the cores; one card serves several.",
+        "Stages at work at once: each in a process, with its share of the cores; one card serves "
+        "several.",
         ge=1,
     )
     smoke: bool = everyday(
         False,
-        "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.",
+        "Only try it out: 16 documents of each split, and two steps of each training; figures "
+        "mean nothing.",
     )
 
 
@@ -297,7 +313,8 @@ class AblateOptions(RunOptions):
 
     change: list[str] = everyday(
         [],
-        "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable).",
+        "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' "
+        "(repeatable).",
     )
 
 
@@ -312,14 +329,16 @@ class SweepOptions(Options):
     )
     trials: int | None = everyday(
         None,
-        "Trainings at most: values follow from what earlier ones reached. Default: all combinations.",
+        "Trainings at most: values follow from what earlier ones reached. Default: all "
+        "combinations.",
         ge=1,
     )
     metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
     hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
     jobs: int = everyday(
         1,
-        "Trials at work at once: each in a process, with its share of the cores; one card serves several.",
+        "Trials at work at once: each in a process, with its share of the cores; one card serves "
+        "several.",
         ge=1,
     )
     figures: str | None = everyday(
@@ -346,7 +365,8 @@ class EditOptions(Options):
     list: bool = everyday(False, "Show the edits of the label, or of all labels; change nothing.")
     clear: bool = everyday(
         False,
-        "Drop the earlier edits of the label, or of all labels (a copy is kept next to the folder).",
+        "Drop the earlier edits of the label, or of all labels (a copy is kept next to the "
+        "folder).",
     )
 
 
@@ -393,7 +413,8 @@ class PredictOptions(Options):
 
     systems: list[str] = everyday(
         [],
-        "Systems to average, with --average: a folder in the run (finetune-baseline), a tag, or the folder of another "
+        "Systems to average, with --average: a folder in the run (finetune-baseline), a tag, or "
+        "the folder of another "
         "run. Each is loaded and scores every label; stored predictions are not reused.",
         argument=True,
         path=True,
@@ -466,8 +487,10 @@ class PredictOptions(Options):
         if self.systems and not self.average:
             raise UsageError(
                 "systems are named, but not what to do with them",
-                expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
-                todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
+                expected="--average and two or more systems, or none: then the network of this "
+                "run, or of --tag, predicts",
+                todo="add --average --tag ensemble, or leave the names out (a corpus that moved: "
+                "--path)",
             )
         if self.average and len(self.systems) < 2:
             raise UsageError(
@@ -516,7 +539,8 @@ class SignificanceOptions(ScoringOptions):
 
     systems: list[str] = option(
         ...,
-        "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
+        "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, "
+        "another run's folder, or predictions file. "
         "A positive difference means that A is better (of a loss: worse).",
         argument=True,
         path=True,
@@ -533,19 +557,23 @@ class SignificanceOptions(ScoringOptions):
     )
     require: list[str] = everyday(
         [],
-        "Fail unless A is better: 'p<0.05', 'p[P@5]<0.05', 'difference[P@5]>=0.01' (repeatable; code 7).",
+        "Fail unless A is better: 'p<0.05', 'p[P@5]<0.05', 'difference[P@5]>=0.01' (repeatable; "
+        "code 7).",
     )
     names: list[str] = option(
         [],
-        "How the systems are called in tables, in their order (repeatable). Default: their folders.",
+        "How the systems are called in tables, in their order (repeatable). Default: their "
+        "folders.",
     )
     details: bool = everyday(
         False,
-        "Show each comparison with p and intervals, too: of three or more systems one table is shown.",
+        "Show each comparison with p and intervals, too: of three or more systems one table is "
+        "shown.",
     )
     paper: bool = everyday(
         False,
-        "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
+        "Report by the published rule: mean gain and plain percentiles of the replicates; "
+        "Wilcoxon over documents for P@k and R@k, over "
         "replicates for F1 and AUC (there p shrinks with their number).",
     )
     seeds: int | None = everyday(
@@ -558,7 +586,8 @@ class SignificanceOptions(ScoringOptions):
     def _one_system_has_only_a_spread(self) -> SignificanceOptions:
         if len(self.systems) < 2 and self.seeds is None:
             raise ValueError(
-                "significance needs two systems: name A first, as in `plant significance finetune finetune-baseline`; one system alone "
+                "significance needs two systems: name A first, as in `plant significance "
+                "finetune finetune-baseline`; one system alone "
                 "needs --seeds"
             )
         return self
@@ -584,14 +613,16 @@ class SuggestOptions(Options):
 
     path: str | None = everyday(
         None,
-        "Texts to label: a table, which needs no labels; a file (.txt, .pdf, .docx, .html) or a folder of them; or - for standard input: "
+        "Texts to label: a table, which needs no labels; a file (.txt, .pdf, .docx, .html) or a "
+        "folder of them; or - for standard input: "
         "JSON lines, another table, or one text.",
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
     top_k: int | None = everyday(
         None,
-        f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).",
+        f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned "
+        f"{LABELS_ASSIGNED}).",
         ge=1,
         was="limit",
     )
@@ -610,7 +641,8 @@ class SuggestOptions(Options):
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
     why: bool = everyday(
         False,
-        "Say why each label is suggested: what the network and each scorer add, and by which words.",
+        "Say why each label is suggested: what the network and each scorer add, and by which "
+        "words.",
     )
     text_column: str | None = option(
         None,
@@ -619,7 +651,8 @@ class SuggestOptions(Options):
     )
     encoding: str | None = option(
         None,
-        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).",
+        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not "
+        "UTF-8).",
     )
     id_column: str | None = option(
         None,
@@ -628,8 +661,10 @@ class SuggestOptions(Options):
     )
     output: str | None = everyday(
         None,
-        "Write the suggestions to this table. .csv and .tsv have a row for each suggestion (doc_id, rank, label, "
-        "title, score, threshold, band); .jsonl and .parquet have one for each document, with lists.",
+        "Write the suggestions to this table. .csv and .tsv have a row for each suggestion "
+        "(doc_id, rank, label, "
+        "title, score, threshold, band); .jsonl and .parquet have one for each document, with "
+        "lists.",
         short="-O",
         min_length=1,
         value="FILE",
@@ -637,7 +672,8 @@ class SuggestOptions(Options):
     to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
     sheet: str | None = everyday(
         None,
-        "Write a sheet for people who accept or reject labels (.xlsx, .csv, .tsv): heading and beginning of the text, label, score, band, "
+        "Write a sheet for people who accept or reject labels (.xlsx, .csv, .tsv): heading and "
+        "beginning of the text, label, score, band, "
         "decision, evidence. `plant review import` reads it.",
         min_length=1,
         value="FILE",
@@ -678,13 +714,15 @@ class LabelsApplyOptions(Options):
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
     edits: str = option(
-        help="Edits in a table, JSON lines or YAML: add, rename, merge, split, retire (columns edit, label, title, into).",
+        help="Edits in a table, JSON lines or YAML: add, rename, merge, split, retire (columns "
+        "edit, label, title, into).",
         argument=True,
         path=True,
     )
     train: bool = everyday(
         False,
-        "Train the network again, with all labels (default: it stays as it is, and new labels get rows).",
+        "Train the network again, with all labels (default: it stays as it is, and new labels "
+        "get rows).",
     )
 
 
@@ -746,7 +784,8 @@ class ReviewImportOptions(Options):
     )
     into: str | None = everyday(
         None,
-        "A table of your corpus: -O is then this table with the corrected labels in it, its other columns as they are, and a row more for "
+        "A table of your corpus: -O is then this table with the corrected labels in it, its "
+        "other columns as they are, and a row more for "
         "each document that it does not have.",
         path=True,
     )
@@ -770,14 +809,16 @@ class ThresholdOptions(Options):
 
     system: str | None = everyday(
         None,
-        "The system that decides: a folder in the run (finetune-baseline), a tag, or a file of any tool's predictions of "
+        "The system that decides: a folder in the run (finetune-baseline), a tag, or a file of "
+        "any tool's predictions of "
         "validation. Default: the network of this run, or of --tag.",
         argument=True,
         path="or name",
     )
     target: list[str] = everyday(
         [],
-        f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and reviewed labels.",
+        f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of "
+        "assigned and reviewed labels.",
     )
     review: float = everyday(
         0.1,
@@ -793,7 +834,8 @@ class ThresholdOptions(Options):
     )
     bootstrap: int = option(
         1000,
-        f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.",
+        f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no "
+        "intervals.",
         ge=0,
     )
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
@@ -805,7 +847,8 @@ class ThresholdOptions(Options):
         parse_targets(self.target)
         if self.measure == "validation":
             raise UsageError(
-                "validation is always measured, each document by thresholds that were chosen without it",
+                "validation is always measured, each document by thresholds that were chosen "
+                "without it",
                 where="--measure",
                 expected="another split, such as test",
                 todo="leave --measure out",

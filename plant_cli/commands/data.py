@@ -1,4 +1,6 @@
-"""`plant data`: make, describe, split and convert corpora, and what is known of published ones. None of these needs a run."""
+"""`plant data`: make, describe, split and convert corpora, and what is known of published ones.
+None of these needs a run.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ NAMED_FILES = 10  # files that are named when they are written
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
-    """Generate a corpus; labels and gold evidence go to files next to it (data.labels.parquet, data.evidence.parquet)."""
+    """Generate a corpus; labels and gold evidence go to files next to it (data.labels.parquet,
+    data.evidence.parquet).
+    """
     generator = Choice(
         name=options.dataset,
         options=options.model_dump(include={"documents", "labels", "seed"}, exclude_none=True),
@@ -63,7 +67,9 @@ def make(context: StageContext, options: MakeOptions) -> Result:
 
 
 def stats(context: StageContext, _options: NoOptions) -> Result:
-    """Count documents, labels and their frequencies, lengths, and labels without a training document."""
+    """Count documents, labels and their frequencies, lengths, and labels without a training
+    document.
+    """
     digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
     frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
@@ -100,7 +106,8 @@ def split(context: StageContext, options: SplitOptions) -> Result:
     """Pool all documents and split them again."""
     if options.test + options.validation >= 1:
         raise UsageError(
-            f"test {options.test} and validation {options.validation} leave no document to train on",
+            f"test {options.test} and validation {options.validation} leave no document to train "
+            "on",
             where="--test, --validation",
             expected="shares whose sum is below 1",
             todo="lower one of them",

@@ -21,7 +21,8 @@ def drift(context: StageContext, options: DriftOptions) -> Result:
     frames = [_read(context, path, titles) for path in (options.before, options.after)]
     change = compare_corpora(*frames)
     context.reporter.note(
-        "a change is tested if at least 5 documents are expected (G², one degree of freedom, false discovery rate 5%); "
+        "a change is tested if at least 5 documents are expected (G², one degree of freedom, "
+        "false discovery rate 5%); "
         "by chance: with all documents assigned at random to two corpora of these sizes"
     )
     tables = [

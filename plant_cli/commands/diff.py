@@ -1,4 +1,6 @@
-"""`plant diff A B`: documents and labels that change from one system to another, the greatest harm first."""
+"""`plant diff A B`: documents and labels that change from one system to another, the greatest
+harm first.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,8 @@ def _count(changes: Changes, options: DiffOptions, gold: Gold, note: str) -> Tab
         columns=[Column(name="documents where"), Column(name="documents", kind="count")],
         rows=rows,
         notes=[
-            f"errors (wrong and missed labels) on {len(gold.doc_ids)} documents of {gold.split}: A {a}, B {b}",
+            f"errors (wrong and missed labels) on {len(gold.doc_ids)} documents of {gold.split}: "
+            f"A {a}, B {b}",
             f"compared: {compared}; harm: errors of B beyond those of A",
             "all changes are in documents.parquet and labels.tsv of this stage",
             note,

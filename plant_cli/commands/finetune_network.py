@@ -56,7 +56,9 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
 
 
 def _find_earlier(context: StageContext, *, stays: bool) -> EarlierNetwork | None:
-    """The network that is being replaced, if the corpus has grown since; None if its labels are not known, or none is part of the model."""
+    """The network that is being replaced, if the corpus has grown since; None if its labels are
+    not known, or none is part of the model.
+    """
     folder = StageFolder(context.folder).usable().path
     if not context.request.grow or folder == context.folder or not (folder / WEIGHTS).exists():
         return None
@@ -97,7 +99,8 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     ]
     conditions = f"{reached.conditions}; seed {seed}"
     notes = [
-        f"kept: {outcome.kept_epoch} by {options.monitor}; {describe_threshold(reached.threshold, options, 'validation')}",
+        f"kept: {outcome.kept_epoch} by {options.monitor}; "
+        f"{describe_threshold(reached.threshold, options, 'validation')}",
         tell_calibration(reached.calibrated),
         *([] if reached.gain is None else [describe_gain(reached.gain, left_out=reached.left_out)]),
         conditions,

@@ -1,4 +1,6 @@
-"""`plant labels`: a new edition of a vocabulary compared with the labels of a model, and a model with the labels of now."""
+"""`plant labels`: a new edition of a vocabulary compared with the labels of a model, and a
+model with the labels of now.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,8 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     found = labels.join(new, on="label", how="semi").height
     if found < FEWEST_FOUND * labels.height:
         context.reporter.warn(
-            f"only {found:,} of the {labels.height:,} labels of the run are in {options.vocabulary}: is it the right one?"
+            f"only {found:,} of the {labels.height:,} labels of the run are in "
+            f"{options.vocabulary}: is it the right one?"
         )
     mapping = _read_mapping(options.mapping)
     earlier = (
@@ -87,7 +90,8 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     )
     if options.old is None:
         context.reporter.note(
-            "labels that the run does not have count as added; --old names the earlier edition, whose labels are not new"
+            "labels that the run does not have count as added; --old names the earlier edition, "
+            "whose labels are not new"
         )
     rows = list(_find_edits(labels, new, mapping, earlier))
     write_table(
@@ -109,7 +113,9 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
 
 
 def _read_mapping(path: str | None) -> dict[str, list[str]]:
-    """What replaces each label, by a table of two columns, old and new; with `old` and `new` among more, these."""
+    """What replaces each label, by a table of two columns, old and new; with `old` and `new`
+    among more, these.
+    """
     if path is None:
         return {}
     table = collect(scan_table(Path(path)), path)
@@ -137,7 +143,9 @@ def _read_mapping(path: str | None) -> dict[str, list[str]]:
 def _find_edits(
     labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, Sequence[str]], earlier: set[str]
 ) -> Iterator[Row]:
-    """The edits from the labels of a run to a vocabulary: additions first, since others may need them."""
+    """The edits from the labels of a run to a vocabulary: additions first, since others may
+    need them.
+    """
     current = {row["label"]: row for row in new.filter(~pl.col("deprecated")).iter_rows(named=True)}
     replaced = {
         **dict(new.filter(pl.col("deprecated")).select("label", "replaced_by").iter_rows()),
@@ -166,7 +174,9 @@ def _find_edits(
 def _follow(
     label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[str, object]
 ) -> list[str]:
-    """The labels of now that replace a label, over those that were replaced in turn; a circle leads nowhere."""
+    """The labels of now that replace a label, over those that were replaced in turn; a circle
+    leads nowhere.
+    """
     waiting, seen, found = list(replaced.get(label, ())), {label}, list[str]()
     while waiting:
         one = waiting.pop(0)
@@ -261,7 +271,10 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
         ) from error
     counts = dict(edits.counts)
     if split := counts.get("split"):
-        said = "their documents have the first of the new labels until somebody reviews them (`plant review export`)"
+        said = (
+            "their documents have the first of the new labels until somebody reviews them "
+            "(`plant review export`)"
+        )
         context.reporter.warn(f"{show_count(split, 'split label')}: {said}")
     table = Table(
         title=f"Labels of {target}",
@@ -305,7 +318,9 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
 
 
 def _require_tables(source: Run) -> None:
-    """Refuse a network whose label tables did not start from prototypes: rows of new labels are computed in their space."""
+    """Refuse a network whose label tables did not start from prototypes: rows of new labels are
+    computed in their space.
+    """
     record = source.stage("finetune", None).finished()
     if (
         record is None
@@ -314,7 +329,8 @@ def _require_tables(source: Run) -> None:
     ):
         return
     raise UsageError(
-        "the label tables of the network did not start from prototypes, so that a new label has no row without training",
+        "the label tables of the network did not start from prototypes, so that a new label has "
+        "no row without training",
         where=str(source.path / "finetune"),
         expected="a network trained with --head prototypes, which --init planted has by default",
         todo="train it on for the new labels: plant labels apply --train",

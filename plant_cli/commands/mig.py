@@ -42,12 +42,15 @@ SHOWN_WORDS = 8
 
 
 def run(context: StageContext, options: MigOptions) -> Result:
-    """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
+    """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet`
+    and `labels.parquet`.
+    """
     corpus = context.corpus()
     rule = make_rule(corpus, options, context.component)
     if options.label_text_weight and not rule.titles:
         context.reporter.warn(
-            "no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)"
+            "no label has a title: --label-text-weight changes nothing (give titles with "
+            "--titles FILE)"
         )
     counter = CorpusCounter(
         corpus=corpus,
@@ -62,7 +65,8 @@ def run(context: StageContext, options: MigOptions) -> Result:
     )
     if options.allow_leakage:
         context.reporter.warn(
-            "words of validation and test documents are also counted (--allow-leakage): figures of this run are too good"
+            "words of validation and test documents are also counted (--allow-leakage): figures "
+            "of this run are too good"
         )
     if options.shard is not None:
         figures = counter.write_shard(context.folder, Shard.parse(options.shard))
@@ -167,7 +171,8 @@ def _describe(
     named = first_names([corpus.labels.ids[i] for i in silent.tolist()], SHOWN_WORDS)
     notes = (
         [
-            f"no word indicates {named}: a label of all documents, or one with only rare words (--min-df)"
+            f"no word indicates {named}: a label of all documents, or one with only rare words "
+            "(--min-df)"
         ]
         if len(silent)
         else []

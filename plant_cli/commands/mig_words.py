@@ -1,4 +1,6 @@
-"""The actions `plant mig show` and `plant mig edit`: show the words of a label, and correct them before training."""
+"""The actions `plant mig show` and `plant mig edit`: show the words of a label, and correct
+them before training.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,8 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
         ],
         rows=[row if forms else row[:-1] for row in rows[: options.limit]],
         notes=[
-            f"{label['docs_with_label']} training documents with the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
+            f"{label['docs_with_label']} training documents with the label; "
+            f"{min(options.limit, len(rows))} of {len(rows)} words shown"
         ],
     )
     return Result(tables=[table])
@@ -148,7 +151,10 @@ def _clear_edits(folder: Path) -> str | None:
     """Forget all edits and describe where they are kept; None if there were none."""
     try:
         edits = read_edits(folder)
-        counted = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
+        counted = (
+            f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of "
+            f"{len(edits)} labels"
+        )
     except ArtefactError:
         counted = "edits that could not be read"
     kept = set_aside(folder)
@@ -186,7 +192,8 @@ def _check_edit(folder: Path, options: EditOptions, label: str | None, later: La
                 f"no training document has the word '{word}' often enough",
                 where=f"{len(known)} words of {folder / WORDS_FILE}",
                 expected=near_names(word, known),
-                todo="use a lower-cased word of the vocabulary; `plant mig --min-df 1 --force` keeps rare ones",
+                todo="use a lower-cased word of the vocabulary; `plant mig --min-df 1 --force` "
+                "keeps rare ones",
             )
 
 
@@ -209,7 +216,9 @@ def _parse_allowed(text: str) -> tuple[str, float]:
 def _find_label(
     context: StageContext, folder: Path, wanted: str, *, partly: bool
 ) -> dict[str, Any]:
-    """The row of `labels.parquet` with this id, else the only one with this id or title in any case, or with `partly` in a part of it."""
+    """The row of `labels.parquet` with this id, else the only one with this id or title in any
+    case, or with `partly` in a part of it.
+    """
     index = read_label_index(folder)
     names, lowered = (
         [pl.col(name).str.to_lowercase() for name in ("label", "title")],
@@ -245,7 +254,8 @@ def _find_label(
         else f"no label is named '{wanted}'",
         where=str(folder / RELEVANCE_LABELS_FILE),
         expected=expected,
-        todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
+        todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} "
+        f"{'-- -ID' if dash else 'ID'}`",
     )
 
 

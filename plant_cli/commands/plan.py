@@ -1,4 +1,6 @@
-"""`plant plan`: what a recipe or a run will take before it starts: parameters, memory, disk, operations and hours."""
+"""`plant plan`: what a recipe or a run will take before it starts: parameters, memory, disk,
+operations and hours.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     notes = [*planner.notes]
     if any(not found.parts for found in plans.values()):
         notes.append(
-            f"words were counted and scorers fitted on at most {DOCUMENTS_SAMPLED:,} documents, and the figures scaled up"
+            f"words were counted and scorers fitted on at most {DOCUMENTS_SAMPLED:,} documents, "
+            "and the figures scaled up"
         )
     if any(found.seconds is not None and found.parts for found in plans.values()):
         notes.append(
@@ -118,7 +121,9 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 
 @contextmanager
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
-    """The corpus of the run; with a recipe, or in a new run, the corpus is prepared in a temporary folder."""
+    """The corpus of the run; with a recipe, or in a new run, the corpus is prepared in a
+    temporary folder.
+    """
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
@@ -160,7 +165,9 @@ def _plan(
 
 
 def _job(context: StageContext, step: Step, corpus: Corpus, device: str, *, relevance: bool) -> Job:
-    """What a step that trains or scores needs on a type of device; `relevance`: whether the run has relevance by then."""
+    """What a step that trains or scores needs on a type of device; `relevance`: whether the run
+    has relevance by then.
+    """
     options: Any = step.options
     fills = isinstance(options, TrainingOptions) and options.fills_memory(device, processes=1)
     sizes = corpus.sizes

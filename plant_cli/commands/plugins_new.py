@@ -1,4 +1,6 @@
-"""`plant plugins new KIND NAME`: a small package with one working component, to be installed and then changed."""
+"""`plant plugins new KIND NAME`: a small package with one working component, to be installed
+and then changed.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ The last line runs the published checks (`pip install pytest`).
 
 
 def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
-    """Write the folder of a package whose component is the example of its kind under another name."""
+    """Write the folder of a package whose component is the example of its kind under another
+    name.
+    """
     values = {
         "kind": options.kind,
         "name": options.name,
@@ -80,5 +84,6 @@ def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
             (partial / name).write_text(text, encoding="utf-8")
     return Result(
         data={"folder": str(folder), "files": sorted(files)},
-        next_step=f"pip install -e {folder}, then plant plugins show {options.name}; {KINDS[options.kind].plural}: docs/plugins.md",
+        next_step=f"pip install -e {folder}, then plant plugins show {options.name}; "
+        f"{KINDS[options.kind].plural}: docs/plugins.md",
     )

@@ -1,4 +1,6 @@
-"""`plant predict`: score a split with one trained system, or with the mean of several; keep the best labels of each document."""
+"""`plant predict`: score a split with one trained system, or with the mean of several; keep the
+best labels of each document.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +195,9 @@ def report_scores(top: TopLabels, split: Split, corpus: Corpus, tag: str | None)
 
 
 def average_systems(context: StageContext, options: PredictOptions) -> Result:
-    """Score the split and validation with every system, tune the threshold on validation, and keep the best labels of the mean."""
+    """Score the split and validation with every system, tune the threshold on validation, and
+    keep the best labels of the mean.
+    """
     require_every_score(options)
     corpus = context.corpus()
     taken = Run.open(context.run_path).stage("finetune", context.tag)
@@ -218,7 +222,8 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
     if not corpus.has_split("validation"):
         raise DataError(
             "the corpus has no validation split, on which the threshold of an average is tuned",
-            expected="a corpus with a validation split, or one large enough that a part of train is held out",
+            expected="a corpus with a validation split, or one large enough that a part of train "
+            "is held out",
             todo="start a run from a corpus with one: `plant data split` makes one",
         )
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
@@ -264,7 +269,10 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
         context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions
     )
     result = report_scores(top, split, corpus, context.tag)
-    note = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
+    note = (
+        f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on "
+        f"validation {options.tune}"
+    )
     return replace(
         result,
         tables=[replace(table, notes=[*table.notes, note]) for table in result.tables],
@@ -277,7 +285,9 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
 
 
 def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[[], Path | None]]:
-    """The name of a system, the folder of its network, and a function that gives the folder of its relevance."""
+    """The name of a system, the folder of its network, and a function that gives the folder of
+    its relevance.
+    """
     location = locate(name)
     if location.file is not None:
         raise UsageError(
@@ -301,7 +311,9 @@ def _load(
     folder: Path,
     mig: Callable[[], Path | None],
 ) -> Callable[[SplitName, Keep], Cut]:
-    """A function that scores a split with a trained network and returns how much of its texts was not read."""
+    """A function that scores a split with a trained network and returns how much of its texts
+    was not read.
+    """
     corpus = context.corpus()
     model = load_model(replace(find_source(context, folder), relevance=mig))
 
@@ -324,6 +336,8 @@ def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
     raise DataError(
         f"the run '{run.path}' was trained on another {what}",
         where=str(run.corpus_path / SPLITS_FILE),
-        expected="the same documents, labels and splits, also of validation: one system must not be tuned on training documents of another",
-        todo="train both systems on one corpus (a validation split of its own, or the same --seed, holds out the same documents)",
+        expected="the same documents, labels and splits, also of validation: one system must not "
+        "be tuned on training documents of another",
+        todo="train both systems on one corpus (a validation split of its own, or the same "
+        "--seed, holds out the same documents)",
     )

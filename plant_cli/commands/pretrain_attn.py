@@ -15,8 +15,14 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     corpus = context.corpus()
     statistics = load_statistics(context.input("mig", options.relevance), corpus)
     inputs = Inputs.of(context, statistics=statistics)
-    counted = f"{len(corpus.split('validation'))} documents of validation; {len(corpus.labels)} labels counted, each document's own"
-    conditions = f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {context.machine.seed}"
+    counted = (
+        f"{len(corpus.split('validation'))} documents of validation; {len(corpus.labels)} "
+        "labels counted, each document's own"
+    )
+    conditions = (
+        f"{counted}; convention: gains 2^relevance - 1, documents without such words left "
+        f"out; seed {context.machine.seed}"
+    )
     return _report(plant_attention(inputs, options, statistics), conditions, context.tag)
 
 

@@ -1,4 +1,6 @@
-"""`plant quickstart`: everything on a small made-up corpus, against scorers alone and against uniform attention, with intervals."""
+"""`plant quickstart`: everything on a small made-up corpus, against scorers alone and against
+uniform attention, with intervals.
+"""
 
 from __future__ import annotations
 
@@ -36,5 +38,6 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     done = report_recipe(context.runner, request)
     return replace(
         done,
-        next_step="on your own data: plant train data.parquet --run my-run   (`plant data check data.parquet` examines it first)",
+        next_step="on your own data: plant train data.parquet --run my-run   (`plant data check "
+        "data.parquet` examines it first)",
     )

@@ -93,7 +93,8 @@ def _require_base(source: Path, target: Path) -> None:
             f"the copy would not find '{base}', which '{source}' extends",
             where=f"{target.absolute()}, key extends",
             expected="that recipe in the same position relative to the copy",
-            todo=f"copy it there first, or copy '{source}' into its own folder, {source.absolute().parent}",
+            todo=f"copy it there first, or copy '{source}' into its own folder, "
+            f"{source.absolute().parent}",
         ) from error
 
 

@@ -1,4 +1,6 @@
-"""What a command needs before it begins, looked up before its module is imported: torch takes seconds."""
+"""What a command needs before it begins, looked up before its module is imported: torch takes
+seconds.
+"""
 
 from __future__ import annotations
 

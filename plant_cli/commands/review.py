@@ -1,4 +1,6 @@
-"""`plant review`: sheets for people who accept and reject labels, and the training records that come of them."""
+"""`plant review`: sheets for people who accept and reject labels, and the training records that
+come of them.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def _reader(context: StageContext, text_column: str | None, id_column: str | Non
 
 
 def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result:
-    """Read decisions and write the documents that they correct as training records; the run does not change."""
+    """Read decisions and write the documents that they correct as training records; the run
+    does not change.
+    """
     output = Path(options.output)
     refuse_replacing(options.output, *options.sheets, options.texts, options.into)
     require_free(output, force=context.force)
@@ -142,8 +146,10 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
         raise UsageError(
             "; ".join(("no document has a decision that can be used", *reasons)),
             where=", ".join(options.sheets),
-            expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and labels as they were exported",
-            todo="review the sheet first; `--undecided keep` takes what is assigned; --texts names the file with the texts",
+            expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and "
+            "labels as they were exported",
+            todo="review the sheet first; `--undecided keep` takes what is assigned; --texts "
+            "names the file with the texts",
         )
     if into is None:
         write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
@@ -157,7 +163,10 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             if one["doc_id"] not in places
         ]
         write_table(into.correct(corrected, added), output)
-        done = f"labels corrected in {show_count(len(corrected), 'row')}, {show_count(len(added), 'row')} added"
+        done = (
+            f"labels corrected in {show_count(len(corrected), 'row')}, "
+            f"{show_count(len(added), 'row')} added"
+        )
         context.reporter.note(f"{output} is {options.into}: {done}")
     if unused:
         write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
@@ -166,7 +175,10 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             near = (
                 near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
             )
-            first = f"'{those[0].doc_id}' in {those[0].place}{f' ({near})' if near.startswith('did') else ''}"
+            first = (
+                f"'{those[0].doc_id}' in "
+                f"{those[0].place}{f' ({near})' if near.startswith('did') else ''}"
+            )
             if why.startswith("the label"):
                 first = f"'{those[0].label or those[0].title}' in {those[0].place}"
             context.reporter.warn(
@@ -275,7 +287,9 @@ def _all_texts(
 def _find_texts(
     context: StageContext, options: ReviewImportOptions, corpus: Corpus, rows: Sequence[ReviewedRow]
 ) -> Known:
-    """Text and gold labels of the documents: of whole texts in JSON lines, else of --texts, else of the run's corpus."""
+    """Text and gold labels of the documents: of whole texts in JSON lines, else of --texts,
+    else of the run's corpus.
+    """
     wanted = {row.doc_id for row in rows}
     known: dict[str, tuple[str, Sequence[str]]] = {}
     whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
@@ -307,7 +321,9 @@ def _find_texts(
 
 
 def _begins_alike(shown: str, text: str) -> bool:
-    """Whether a text begins as a sheet shows it, but for what a spreadsheet program or a reviewer changed."""
+    """Whether a text begins as a sheet shows it, but for what a spreadsheet program or a
+    reviewer changed.
+    """
     shown, text = (" ".join(one[:TEXT_IN_SHEET].split()) for one in (shown, text))
     text = text[: len(shown)]
     return (
@@ -348,7 +364,9 @@ def _correct(
     *,
     keep: bool,
 ) -> Iterator[dict[str, Any]]:
-    """A record for each document: its gold labels, where it has any, with those that were accepted and without those rejected."""
+    """A record for each document: its gold labels, where it has any, with those that were
+    accepted and without those rejected.
+    """
     documents = defaultdict[str, list[ReviewedRow]](list)
     for row in rows:
         documents[row.doc_id].append(row)

@@ -25,7 +25,9 @@ def run(context: StageContext, options: RunOptions) -> Result:
 
 
 def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()) -> Request:
-    """The request that runs the recipe of the options; `sets` are values beside those of the command line."""
+    """The request that runs the recipe of the options; `sets` are values beside those of the
+    command line.
+    """
     sets = (*request.sets, *sets)
     if options.smoke:
         recipe = merge_layers(
@@ -121,7 +123,9 @@ def _show_numbers(summary: Mapping[str, Any]) -> str:
 
 
 def show_number(name: str, value: float) -> str:
-    """A number of a summary: a metric, whose name has a capital as the field writes it, in points; others as they are."""
+    """A number of a summary: a metric, whose name has a capital as the field writes it, in
+    points; others as they are.
+    """
     return (
         f"{100 * value:.1f}"
         if isinstance(value, float) and name != name.lower() and 0 <= value <= 1

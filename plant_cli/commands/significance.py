@@ -1,4 +1,6 @@
-"""`plant significance A B …`: tests whether the difference between system A and each other system is real."""
+"""`plant significance A B …`: tests whether the difference between system A and each other
+system is real.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ from plant_cli.runs.machine import describe_origin
 
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
-    """Test each metric, correct over metrics and systems, and write significance.json; then check what was required.
+    """Test each metric, correct over metrics and systems, and write significance.json; then check
+    what was required.
 
     Raises:
         GateFailed: a requirement does not hold; the results are written all the same.
@@ -101,7 +104,8 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
             else []
         )
         notes.append(
-            f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds"
+            f"values are means over {options.seeds} seeds: p and intervals are of the documents, "
+            "for these seeds"
         )
     if comparisons and details:
         resamples = f"{options.bootstrap} paired resamples, seed {context.machine.seed}"
@@ -131,7 +135,9 @@ def _measure(
     gold: Gold,
     families: Families,
 ) -> dict[str, Measurement]:
-    """Each of the systems by its name; all are found before the first is measured, which may take minutes."""
+    """Each of the systems by its name; all are found before the first is measured, which may
+    take minutes.
+    """
     systems = {name: find_system(context, name, gold) for name in names}
     measure = Measure(
         families=families,
@@ -152,7 +158,9 @@ def _measure(
 def _measure_seeds(
     context: StageContext, options: SignificanceOptions, count: int, gold: Gold, families: Families
 ) -> tuple[list[int], Systems]:
-    """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
+    """The seeds, and every system's metrics with each; a file of another tool counts as the
+    same with every seed.
+    """
     found = {name: find_seeds(context.run_path, name, count) for name in options.systems}
     trained = {name: systems for name, systems in found.items() if systems}
     if len({frozenset(systems) for systems in trained.values()}) != 1:

@@ -37,7 +37,9 @@ SHEET = "sheet"  # for people
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
-    """Score new texts and show the best labels, or write them to a table or a sheet; the run does not change."""
+    """Score new texts and show the best labels, or write them to a table or a sheet; the run
+    does not change.
+    """
     files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
     opened = open_in(context, find_chosen(context, options.thresholds))
@@ -127,7 +129,8 @@ def write_kept(
     writers: Mapping[Path, Callable[[Path, Iterable[SuggestedDocument]], None]],
     made_by: Mapping[str, Any],
 ) -> Result:
-    """Write files of suggestions once all texts are done, which are kept beside the first file until then.
+    """Write files of suggestions once all texts are done, which are kept beside the first file
+    until then.
 
     Args:
         context: of the command.
@@ -155,7 +158,8 @@ def write_kept(
         counted = _count(kept)
     named = " and ".join(map(str, writers))
     context.reporter.note(
-        f"{show_count(counted['suggestions'], 'suggestion')} for {show_count(counted['documents'], 'text')} written to {named}: "
+        f"{show_count(counted['suggestions'], 'suggestion')} for "
+        f"{show_count(counted['documents'], 'text')} written to {named}: "
         f"{counted[ASSIGN]:,} to assign, {counted[REVIEW]:,} to review"
     )
     return Result(data={"written": [str(path) for path in writers], **counted}, summary=counted)
@@ -193,12 +197,15 @@ def _require_scorers(model: TrainedModel) -> None:
             "the model has no scorers, which say why",
             where="--why",
             expected="a model that was trained with scorers",
-            todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
+            todo="leave --why out, or train with `plant finetune --scorers "
+            "words,titles,neighbours,linear --force`",
         )
 
 
 def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Path, str]:
-    """The files to write, and the format of each; refuse what cannot be read or written before any work."""
+    """The files to write, and the format of each; refuse what cannot be read or written before
+    any work.
+    """
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label"
@@ -218,7 +225,10 @@ def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Pat
     refuse_replacing(options.output, options.path)
     refuse_replacing(options.sheet, options.path, options.output)
     if options.to is not None and options.output is None and not (options.to == "annif" and speaks):
-        todo = "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON to the screen"
+        todo = (
+            "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON "
+            "to the screen"
+        )
         raise UsageError(
             f"no file is named for the format {options.to}",
             where="--to",
@@ -283,7 +293,8 @@ def _show(
     )
     notes = [
         show_count(len(rows), "suggestion"),
-        f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold {tuned}; scores are probabilities, "
+        f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold "
+        f"{tuned}; scores are probabilities, "
         f"calibrated on {thresholds.source}",
         *(
             ["never: no threshold of the label reaches the target on validation"]
@@ -292,7 +303,8 @@ def _show(
         ),
         *(
             [
-                "why: what network and scorers add to the log-odds, and by what (`plant explain` marks the words)"
+                "why: what network and scorers add to the log-odds, and by what (`plant explain` "
+                "marks the words)"
             ]
             if explained
             else []
@@ -312,6 +324,8 @@ def _show(
 
 
 def _round(score: float) -> float:
-    """Three significant digits, so that small scores differ; only a score of exactly 1 is shown as 1."""
+    """Three significant digits, so that small scores differ; only a score of exactly 1 is shown
+    as 1.
+    """
     rounded = float(f"{score:.3g}")
     return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)

@@ -34,7 +34,8 @@ BEST = "best.yaml"  # the best recipe, in the run folder
 
 
 def run(context: StageContext, options: SweepOptions) -> Result:
-    """Train with many sets of values, and show all with their figure on validation; what is done already is skipped.
+    """Train with many sets of values, and show all with their figure on validation; what is done
+    already is skipped.
 
     Raises:
         UsageError: training does not measure the metric.
@@ -64,7 +65,8 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     _write_best(best, options.recipe, ranked[0].values)
     files = [] if options.figures is None else _draw(Path(options.figures), ranked, options.metric)
     notes = [
-        f"{options.metric} on validation, one seed: of many trials the best is partly luck; compare it on other seeds, and test it once"
+        f"{options.metric} on validation, one seed: of many trials the best is partly luck; "
+        "compare it on other seeds, and test it once"
     ]
     notes += (
         [f"failed trials: {sum(trial.figure is None for trial in ranked)}"]
@@ -128,7 +130,8 @@ def _read_space(options: SweepOptions) -> Space:
             raise UsageError(
                 f"'{text}' gives nothing to try",
                 where="--over",
-                expected="a value of a stage or of the model, and what to try: finetune.rate_head=1e-4,1e-3 or 1e-5..1e-2",
+                expected="a value of a stage or of the model, and what to try: "
+                "finetune.rate_head=1e-4,1e-3 or 1e-5..1e-2",
                 todo="write it like that; another corpus needs another run",
             )
     if not options.trials and any(isinstance(tried, Range) for tried in space.values()):
@@ -154,7 +157,9 @@ def _write_best(path: Path, recipe: str, values: Values) -> None:
 
 
 def _draw(folder: Path, trials: Sequence[Trial], metric: str) -> list[str]:
-    """A figure for each value that is a number: what trials reached with it. The paths of its files, SVG and PNG."""
+    """A figure for each value that is a number: what trials reached with it. The paths of its
+    files, SVG and PNG.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for key in trials[0].values:

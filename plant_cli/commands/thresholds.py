@@ -1,4 +1,6 @@
-"""`plant thresholds`: which labels are assigned, reviewed by a person, or rejected, so that a target is reached on validation."""
+"""`plant thresholds`: which labels are assigned, reviewed by a person, or rejected, so that a
+target is reached on validation.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ GoldAndPredictions = tuple[Gold, Predictions]
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:
-    """Choose both thresholds of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
+    """Choose both thresholds of each label on validation, write thresholds.json and
+    decisions.json, and show what they lead to.
+    """
     targets, seed = parse_targets(options.target), context.machine.seed
     location = _locate(context, options)
     path = _find_validation(context, location)
@@ -40,7 +44,8 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     calibrated = are_probabilities(predictions)
     if not calibrated:
         context.reporter.warn(
-            f"the scores of {path.name} are not probabilities: there are no expected values, and without a recall nothing is reviewed"
+            f"the scores of {path.name} are not probabilities: there are no expected values, and "
+            "without a recall nothing is reviewed"
         )
     refuse_unreachable(predictions, gold, targets, path.name)
     review = options.review if calibrated else None
@@ -106,8 +111,10 @@ def _find_validation(context: StageContext, location: Location) -> Path:
         raise DataError(
             "the corpus has no validation split",
             where=str(context.run_path / "corpus"),
-            expected="documents that no network was fitted on: thresholds chosen on train promise too much, and test is for final figures",
-            todo="start a run whose corpus has more documents, so that a part of train is held out, or name a file of validation",
+            expected="documents that no network was fitted on: thresholds chosen on train promise "
+            "too much, and test is for final figures",
+            todo="start a run whose corpus has more documents, so that a part of train is held "
+            "out, or name a file of validation",
         )
     if location.file is not None:
         return location.file
@@ -122,8 +129,10 @@ def _find_validation(context: StageContext, location: Location) -> Path:
         raise ArtefactError(
             "the system's predictions of validation were not kept",
             where=str(folder / VALIDATION_FILE),
-            expected="predictions of validation, as `plant finetune` and `plant predict --average` keep them",
-            todo=f"{command} --split validation --force, then plant thresholds {file}; or train again",
+            expected="predictions of validation, as `plant finetune` and `plant predict "
+            "--average` keep them",
+            todo=f"{command} --split validation --force, then plant thresholds {file}; or train "
+            "again",
         )
     return folder / VALIDATION_FILE
 

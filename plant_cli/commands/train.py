@@ -1,4 +1,6 @@
-"""`plant train DATA`: a model of one's own data by one command. Scorers first, then a network while time is left."""
+"""`plant train DATA`: a model of one's own data by one command. Scorers first, then a network
+while time is left.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ from plant_cli.training.judging import Gain
 _STEPS = "recommended"
 _SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
 _MEANING = (
-    "P@1: how often the first label is right; R@10: the share of a document's labels among its first ten; PSP@5: as P@5, with more weight "
+    "P@1: how often the first label is right; R@10: the share of a document's labels among its "
+    "first ten; PSP@5: as P@5, with more weight "
     "for rare labels; [1-5]: labels of one to five training documents"
 )
 _NEXT = "plant suggest --text '…' --why; plant report; plant serve"
@@ -42,7 +45,9 @@ _HOUR = 3600.0  # seconds
 
 
 def run(context: StageContext, options: TrainOptions) -> Result:
-    """Fit scorers, train a network while time is left if the user gives it time, and measure the model."""
+    """Fit scorers, train a network while time is left if the user gives it time, and measure
+    the model.
+    """
     if options.hours is not None and (absent := find_missing()):
         raise missing_packages(absent, "--hours")
     training = Training(
@@ -114,7 +119,9 @@ class Training:
         replaces: bool = False,
         **changes: Any,
     ) -> Result:
-        """Run one stage of the recipe, or go on with it; it is skipped if it is finished and unchanged."""
+        """Run one stage of the recipe, or go on with it; it is skipped if it is finished and
+        unchanged.
+        """
         flags = {**self.request.flags, stage: options or {}}
         request = replace(
             self.request, flags=flags, force=self.request.force or replaces, **changes
@@ -127,7 +134,10 @@ class Training:
         left = None if self.deadline is None else self.deadline - time.monotonic()
         first = self._forecast_epoch() if left is not None and not self._networked() else None
         if left is not None and first is not None and first > left:
-            yield f"no network: one epoch would take about {show_time(first)}, and {show_time(left)} are left of --hours"
+            yield (
+                f"no network: one epoch would take about {show_time(first)}, and "
+                f"{show_time(left)} are left of --hours"
+            )
             return
         self._step("pretrain-attn", deadline=None if left is None else time.monotonic() + left / 2)
         self._step("finetune", replaces=not self._networked())
@@ -179,11 +189,15 @@ class Training:
         whole = found.metrics.get("MAP")
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see")
         if whole is not None and whole.low is not None:
-            bounds = f"{100 * (whole.value or 0.0):.1f} [{100 * whole.low:.1f}, {100 * (whole.high or 0.0):.1f}]"
+            bounds = (
+                f"{100 * (whole.value or 0.0):.1f} [{100 * whole.low:.1f}, "
+                f"{100 * (whole.high or 0.0):.1f}]"
+            )
             notes[0] += f"; MAP of all together {bounds}, 95% interval over documents"
         if split == "validation":
             notes[0] = (
-                f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
+                f"{found.documents:,} documents of validation, on which weights and thresholds "
+                "were chosen: there is no test split"
             )
         table = Table(
             title=f"The model and its parts ({split})",
@@ -195,7 +209,9 @@ class Training:
 
 
 def _find_columns(context: StageContext) -> dict[str, str]:
-    """Columns by their names and contents; a person at the terminal says which of several is meant."""
+    """Columns by their names and contents; a person at the terminal says which of several is
+    meant.
+    """
     answers: dict[str, str] = {}
     while True:
         try:
@@ -208,7 +224,9 @@ def _find_columns(context: StageContext) -> dict[str, str]:
 
 
 def _ask(question: ColumnQuestion) -> str:
-    """The column that a person chooses by its number; the question as an error if they choose none."""
+    """The column that a person chooses by its number; the question as an error if they choose
+    none.
+    """
     names = list(question.choices)
     listed = (
         f"  {number}  {name}: {', '.join(question.choices[name])}"

@@ -1,4 +1,6 @@
-"""The action `plant verify`: compare the files of a run with their hashes, and its figures with the predictions."""
+"""The action `plant verify`: compare the files of a run with their hashes, and its figures with
+the predictions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ FILES_NAMED = 3  # files in a message
 
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
-    """Hash every recorded file and recompute the evaluations; the exit code is 4 if anything differs."""
+    """Hash every recorded file and recompute the evaluations; the exit code is 4 if anything
+    differs.
+    """
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
     before = _read_records(run)
     with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
@@ -119,10 +123,12 @@ def _explain_different(run: Path, different: Sequence[Recomputed]) -> ArtefactEr
     if not different:
         return None
     return ArtefactError(
-        f"{sum(len(one.different) for one in different)} figures are not what the saved predictions give",
+        f"{sum(len(one.different) for one in different)} figures are not what the saved "
+        "predictions give",
         where=f"{run}: {', '.join(one.folder for one in different)}",
         expected="the figures that the same code computes from the same predictions",
-        todo="an evaluation of another version of `plant` may differ: run it again with --force, or look at who changed the figures",
+        todo="an evaluation of another version of `plant` may differ: run it again with --force, "
+        "or look at who changed the figures",
     )
 
 

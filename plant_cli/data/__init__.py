@@ -1,1 +1,3 @@
-"""Data: tables of every format, the label index, vocabularies, words, splits, checks and statistics."""
+"""Data: tables of every format, the label index, vocabularies, words, splits, checks and
+statistics.
+"""

@@ -1,4 +1,6 @@
-"""Long work: items in blocks, threads and workers for them, the memory that they may take, and points at which the user may stop it."""
+"""Long work: items in blocks, threads and workers for them, the memory that they may take, and
+points at which the user may stop it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Made = TypeVar("Made")
 
 
 def cut_blocks(pair_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[int]:
-    """Where blocks of labels begin and end: as many labels as surely stay below every limit of pairs, and at least one."""
+    """Where blocks of labels begin and end: as many labels as surely stay below every limit of
+    pairs, and at least one.
+    """
     total = np.cumsum(pair_bounds)
     cuts = [0]
     while cuts[-1] < len(total):
@@ -37,7 +41,9 @@ def cut_blocks(pair_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[
 def cut_by_size(
     items: Iterable[Item], size: Callable[[Item], int], limit: int
 ) -> Iterator[list[Item]]:
-    """Consecutive items in lists; each ends with the item that makes its size larger than the limit."""
+    """Consecutive items in lists; each ends with the item that makes its size larger than the
+    limit.
+    """
     block: list[Item] = []
     total = 0
     for item in items:
@@ -51,7 +57,9 @@ def cut_by_size(
 
 
 def work_ahead(work: Callable[[Item], Made], inputs: Iterable[Item], jobs: int) -> Iterator[Made]:
-    """Like `map`, in `jobs` threads; at most two results a thread wait for the reader, so that they do not pile up."""
+    """Like `map`, in `jobs` threads; at most two results a thread wait for the reader, so that
+    they do not pile up.
+    """
     pool = ThreadPoolExecutor(max_workers=jobs)
     under_way: deque[Future[Made]] = deque()
     try:
@@ -71,7 +79,9 @@ _WORKERS: ContextVar[tuple[int, Share]] = ContextVar("workers", default=(1, map)
 
 @contextmanager
 def using_workers(count: int, share: Share) -> Iterator[None]:
-    """Within it `share`, which is like `map`, has so many workers do what `map_blocks` is asked for."""
+    """Within it `share`, which is like `map`, has so many workers do what `map_blocks` is asked
+    for.
+    """
     token = _WORKERS.set((count, share))
     try:
         yield
@@ -80,7 +90,9 @@ def using_workers(count: int, share: Share) -> Iterator[None]:
 
 
 def map_blocks(work: Callable[[Item], Made], blocks: Iterable[Item]) -> Iterator[Made]:
-    """Like `map`, by workers where there are some: `work` and the blocks must then be pickled, so no function may be local."""
+    """Like `map`, by workers where there are some: `work` and the blocks must then be pickled,
+    so no function may be local.
+    """
     return _WORKERS.get()[1](work, blocks)
 
 
@@ -98,7 +110,9 @@ def limit_memory(size: int | None) -> None:
 
 
 def at_most(number: int, each: int) -> int:
-    """So many things at a time, or fewer: what is held of them (bytes of each) takes no more than half of the limit."""
+    """So many things at a time, or fewer: what is held of them (bytes of each) takes no more
+    than half of the limit.
+    """
     limit = _LIMIT.get()
     return number if limit is None else max(1, min(number, limit // (2 * each)))
 
@@ -139,9 +153,11 @@ STRIDE = 16  # of the sample by which values that are surely too small are recog
 def find_largest(
     values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None
 ) -> npt.NDArray[np.intp]:
-    """Positions of the k largest of more than k values [n], in no order; among equal values those that come first by `order` [n].
+    """Positions of the k largest of more than k values [n], in no order; among equal values those
+    that come first by `order` [n].
 
-    Without it they come by position. A sample finds values that are surely too small, so that few are left to partition.
+    Without it they come by position. A sample finds values that are surely too small, so that few
+    are left to partition.
     """
     share = k / STRIDE
     rank = (

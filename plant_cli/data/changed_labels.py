@@ -1,4 +1,6 @@
-"""Edits of the labels of a corpus: added, renamed, merged, split and retired ones, as a table that a person can change."""
+"""Edits of the labels of a corpus: added, renamed, merged, split and retired ones, as a table
+that a person can change.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ EDIT_KINDS = {  # what each needs beside the label
 
 @dataclass(kw_only=True)
 class ChangedLabels:
-    """What the rows of a table, one after the other, do to labels. `known` are the labels before; None: any label may be one."""
+    """What the rows of a table, one after the other, do to labels. `known` are the labels
+    before; None: any label may be one.
+    """
 
     where: str
     known: Collection[str] | None = None
@@ -52,7 +56,9 @@ class ChangedLabels:
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # of the edits
 
     def take(self, row: dict[str, Any], number: int) -> None:
-        """Make the edit of one row; `DataError` if it lacks something, or does not fit the labels as they are after the rows above."""
+        """Make the edit of one row; `DataError` if it lacks something, or does not fit the
+        labels as they are after the rows above.
+        """
         kind, label, title, text = (
             str(row[name] or "").strip() for name in ("edit", "label", "title", "text")
         )
@@ -113,7 +119,8 @@ class ChangedLabels:
                 self._remove(
                     label,
                     into[0],
-                    f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} '{into[0]}'",
+                    f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} "
+                    f"'{into[0]}'",
                     where,
                 )
 
@@ -187,9 +194,11 @@ class ChangedLabels:
         return {**dict.fromkeys(self.gone), **stay}
 
     def apply(self, dataset: Dataset) -> Dataset:
-        """A dataset with the edits: in the labels of its documents, in its titles, and with the examples.
+        """A dataset with the edits: in the labels of its documents, in its titles, and with the
+        examples.
 
-        The text of an example that is a document already gets the label there, in any split; others become documents of train.
+        The text of an example that is a document already gets the label there, in any split; others
+        become documents of train.
         """
         tidied, moves = tidy_dataset(dataset), self.moves
         more = pl.DataFrame(
@@ -264,7 +273,8 @@ def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFr
 
 
 def read_label_edits(path: Path) -> ChangedLabels:
-    """The edits of a table, or of a list in YAML, with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
+    """The edits of a table, or of a list in YAML, with the columns `EDIT_COLUMNS`, of which only
+    `edit` and `label` must be there.
 
     `DataError` if a column is missing, or a row is wrong (see `ChangedLabels.take`).
     """
@@ -274,7 +284,9 @@ def read_label_edits(path: Path) -> ChangedLabels:
 def make_edits(
     rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None
 ) -> ChangedLabels:
-    """The edits of rows of `EDIT_COLUMNS`. `known` are the labels before the edits: unknown ones are refused then."""
+    """The edits of rows of `EDIT_COLUMNS`. `known` are the labels before the edits: unknown
+    ones are refused then.
+    """
     edits = ChangedLabels(where=where, known=known)
     for number, row in enumerate(
         rows, start=1 if Path(where).suffix.lower() in (".jsonl", *YAML) else 2
@@ -286,14 +298,18 @@ def make_edits(
 
 
 def read_edit_rows(path: Path) -> list[dict[str, str | None]]:
-    """The rows of a table or a YAML list of edits, with all `EDIT_COLUMNS`; what is not there is empty. An unchanged file is read once."""
+    """The rows of a table or a YAML list of edits, with all `EDIT_COLUMNS`; what is not there
+    is empty. An unchanged file is read once.
+    """
     version = path.stat() if path.is_file() else None
     return _read_rows(path, version and (version.st_ino, version.st_size, version.st_mtime_ns))
 
 
 @lru_cache(maxsize=4)
 def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, str | None]]:
-    """The rows of a file; `version` is there for the cache alone, which so reads a file again that has changed."""
+    """The rows of a file; `version` is there for the cache alone, which so reads a file again
+    that has changed.
+    """
     if path.suffix.lower() in YAML:
         rows = _read_yaml(path)
         columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -309,7 +325,9 @@ def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, st
 
 
 def _read_cell(cell: object) -> str | None:
-    """A cell as a string, without the quote that `guard_cell` put there; a list as `split_names` reads it."""
+    """A cell as a string, without the quote that `guard_cell` put there; a list as
+    `split_names` reads it.
+    """
     if isinstance(cell, list):
         return json.dumps(cell, ensure_ascii=False)
     return None if cell is None else re.sub(r"^'(?=[=+\-@\t\r])", "", str(cell))

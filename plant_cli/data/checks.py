@@ -37,7 +37,8 @@ class Finding:
     count: int  # how many there are
     expected: str
     todo: str
-    # `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth knowing, and often as it should be
+    # `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth
+    # knowing, and often as it should be
     level: FindingLevel = "warning"
 
     def __str__(self) -> str:
@@ -87,7 +88,9 @@ def report_rows(
 def _documents_that(
     condition: pl.Expr, *, what: str, expected: str, todo: str, level: FindingLevel = "warning"
 ) -> FramesCheck:
-    """A check that names the documents of each split for which a condition holds; `tidy` has their labels as they are read."""
+    """A check that names the documents of each split for which a condition holds; `tidy` has
+    their labels as they are read.
+    """
 
     def check(frames: Frames) -> Iterator[Finding]:
         for split, frame in frames.items():
@@ -119,7 +122,8 @@ find_repeated_texts = _documents_that(
 )
 find_untidy_labels = _documents_that(
     pl.col("labels") != pl.col("tidy"),
-    what="documents have labels with blanks around them, repeated or empty; they are put right on reading",
+    what="documents have labels with blanks around them, repeated or empty; they are put right "
+    "on reading",
     expected="each label once, without blanks around it",
     todo="nothing; `plant data convert` writes them put right",
     level="note",
@@ -139,11 +143,13 @@ find_garbled = _documents_that(
     pl.col("garbled"),
     what="documents hold UTF-8 that was read in another encoding (Ã© for é, â€™ for an apostrophe)",
     expected=_DECODED,
-    todo="read the source as UTF-8; a file that was saved so is mended by `iconv -f UTF-8 -t WINDOWS-1252`, as far as that can write it",
+    todo="read the source as UTF-8; a file that was saved so is mended by `iconv -f UTF-8 -t "
+    "WINDOWS-1252`, as far as that can write it",
 )
 find_hidden_characters = _documents_that(
     pl.col("hidden"),
-    what="documents hold characters without width (soft hyphens, U+200B, U+FEFF), which cut words apart",
+    what="documents hold characters without width (soft hyphens, U+200B, U+FEFF), which cut "
+    "words apart",
     expected="words without characters that cannot be seen",
     todo="--fix removes them",
 )
@@ -162,7 +168,9 @@ find_short_texts = _documents_that(
 
 
 def find_empty_texts(frames: Frames) -> Iterator[Finding]:
-    """Documents without a text: they are left out; no run can be made where half of a split is so."""
+    """Documents without a text: they are left out; no run can be made where half of a split is
+    so.
+    """
     for split, frame in frames.items():
         rows = frame.filter(pl.col("same").is_null()).select("doc_id")
         many = rows.height > frame.height / 2
@@ -186,7 +194,8 @@ def find_empty_train(frames: Frames) -> Iterator[Finding]:
             where=f"train, {train.height:,} documents",
             count=0,
             expected="at least one labelled training document",
-            todo="name the right column with --labels-column, and check the values of the split column",
+            todo="name the right column with --labels-column, and check the values of the split "
+            "column",
             level="fatal",
         )
 
@@ -280,7 +289,9 @@ THOROUGH: tuple[FramesCheck, ...] = (
 
 
 def _shared(frames: Frames, key: str) -> pl.DataFrame:
-    """Documents whose key also occurs in another split: `doc_id`, `split`, `key`, side by side by key, the first document first."""
+    """Documents whose key also occurs in another split: `doc_id`, `split`, `key`, side by side
+    by key, the first document first.
+    """
     texts = pl.concat(
         frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items()
     ).with_row_index("row")
@@ -365,7 +376,9 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
 
 
 def find_cut_off(frames: Frames) -> Iterator[Finding]:
-    """Texts of one length, the longest there is, with few texts just below it: they were cut where they are made."""
+    """Texts of one length, the longest there is, with few texts just below it: they were cut
+    where they are made.
+    """
     texts = pl.concat(frame.select("doc_id", "characters") for frame in frames.values())
     longest = texts["characters"].max()
     if not isinstance(longest, int) or longest < _CUT:
@@ -378,9 +391,11 @@ def find_cut_off(frames: Frames) -> Iterator[Finding]:
         yield from report_rows(
             cut.select("doc_id"),
             "'{}'".format,
-            what=f"documents have {longest:,} characters, as many as the longest: they may have been cut there",
+            what=f"documents have {longest:,} characters, as many as the longest: they may have "
+            "been cut there",
             expected="whole texts",
-            todo="look at their ends, and at the limit of the program that wrote them (a cell of Excel holds 32,767 characters)",
+            todo="look at their ends, and at the limit of the program that wrote them (a cell of "
+            "Excel holds 32,767 characters)",
             level="note",
         )
 
@@ -388,7 +403,9 @@ def find_cut_off(frames: Frames) -> Iterator[Finding]:
 def find_unseen_labels(
     frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame | None = None
 ) -> Iterator[Finding]:
-    """Labels that only validation or test have: no model can propose them, and they count as missed."""
+    """Labels that only validation or test have: no model can propose them, and they count as
+    missed.
+    """
     if "train" not in frames:
         return
     seen = count_labels(tidy(frames["train"])).select("label")
@@ -404,7 +421,8 @@ def find_unseen_labels(
                 "label", "title"
             ),
             _name,
-            what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
+            what=f"labels of {name} have no training document; their {unseen['count'].sum():,} "
+            "assignments count as missed",
             expected="labels that also occur in train",
             todo="nothing: recall counts them as missed, and the reports say how many there are",
             where=f"{name}: ",
@@ -413,7 +431,9 @@ def find_unseen_labels(
 
 
 def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
-    """Labels of documents that the table of labels does not have or marks as deprecated, and titles that several labels share."""
+    """Labels of documents that the table of labels does not have or marks as deprecated, and
+    titles that several labels share.
+    """
     if dataset.labels is None:
         return
     table = collect(dataset.labels, "the table of labels").with_columns(
@@ -475,7 +495,9 @@ def _name(label: str, title: str | None = None) -> str:
 
 
 def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of labels whose keys are equal when one letter is left out of one or both; of very many labels, of the first alone."""
+    """Pairs of labels whose keys are equal when one letter is left out of one or both; of very
+    many labels, of the first alone.
+    """
     buckets: dict[str, list[tuple[str, str]]] = {}
     for label, key in words.select("label", "key").sort("label").head(_COMPARED).iter_rows():
         for cut in {key, *(key[:place] + key[place + 1 :] for place in range(len(key)))}:

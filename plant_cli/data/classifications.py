@@ -1,4 +1,6 @@
-"""Classifications as their publishers hand them out: titles of ICD in lines, ICD-10-CM's tabular XML, ClaML, MeSH in XML."""
+"""Classifications as their publishers hand them out: titles of ICD in lines, ICD-10-CM's
+tabular XML, ClaML, MeSH in XML.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SYSTEMS: tuple[System, ...] = get_args(System)
 
 
 def add_dot(code: str, system: System) -> str:
-    """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of ICD-10 is E11.9; ICD-10-PCS has none."""
+    """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of
+    ICD-10 is E11.9; ICD-10-PCS has none.
+    """
     if system == "ICD-10-PCS":
         return code
     place = (
@@ -43,10 +47,12 @@ _ICD10_PCS = re.compile(r"[0-9A-HJ-NP-Z]{3,7}")
 
 
 def read_icd_titles(text: str, used: Collection[str] = ()) -> tuple[pl.DataFrame, list[str]] | None:
-    """Codes with their dot and titles, of an order file (`00001 A00     0 …`) or a list (`A000    Cholera …`); None if it is neither.
+    """Codes with their dot and titles, of an order file (`00001 A00     0 …`) or a list (`A000
+    Cholera …`); None if it is neither.
 
-    Codes stay as they are where more labels of the documents (`used`) are written so, and where their dots are of no classification.
-    Parents are the longest codes of the file that a code begins with; an order file has the categories, too.
+    Codes stay as they are where more labels of the documents (`used`) are written so, and where
+    their dots are of no classification. Parents are the longest codes of the file that a code
+    begins with; an order file has the categories, too.
     """
     sample = [line.rstrip() for line in text[:_HEAD].splitlines() if line.strip()][:_SAMPLE]
     for pattern, kind in ((_ORDER, "order file"), (_LIST, "list")):
@@ -140,7 +146,9 @@ _LANGUAGE_TAG = "{http://www.w3.org/XML/1998/namespace}lang"
 def read_classification(
     text: str, root: str, purpose: Purpose, path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A classification in XML as a table of `VOCABULARY_SCHEMA`; and remarks. `root` is the name of its first element."""
+    """A classification in XML as a table of `VOCABULARY_SCHEMA`; and remarks. `root` is the
+    name of its first element.
+    """
     if root not in _SHAPES:
         expected = "ICD-10-CM's tabular list, ClaML, descriptors of MeSH, SKOS in RDF/XML"
         todo = "convert it to SKOS, or write a table with the columns label and title"
@@ -259,7 +267,9 @@ def _rubrics(element: Element, kind: str) -> Tagged:
 
 
 def _read_mesh(tree: Element) -> Iterator[Concept]:
-    """Descriptors, with their terms as other names; those above them in the tree are their parents."""
+    """Descriptors, with their terms as other names; those above them in the tree are their
+    parents.
+    """
     records = list(tree.iter("DescriptorRecord"))
     places = {
         _said(number): _said(record.find("DescriptorUI"))
@@ -283,7 +293,9 @@ def _read_mesh(tree: Element) -> Iterator[Concept]:
 
 
 def read_obo(text: str) -> list[Concept] | None:
-    """The terms of an ontology in OBO (`[Term]`, then `id: HP:0001250` and so on); None if the text is none."""
+    """The terms of an ontology in OBO (`[Term]`, then `id: HP:0001250` and so on); None if the
+    text is none.
+    """
     if not text.lstrip().startswith("format-version:"):
         return None
     concepts = []

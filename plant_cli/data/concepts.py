@@ -1,4 +1,6 @@
-"""Concepts with names in several languages: SKOS, SKOS-XL and other RDF, JSKOS; and in which language they are named."""
+"""Concepts with names in several languages: SKOS, SKOS-XL and other RDF, JSKOS; and in which
+language they are named.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,11 @@ class Concept:
 def tabulate_concepts(
     concepts: Sequence[Concept], what: str, purpose: Purpose, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Concepts as a table of `VOCABULARY_SCHEMA`, in the language of the documents where they have names in it; and remarks.
+    """Concepts as a table of `VOCABULARY_SCHEMA`, in the language of the documents where they have
+    names in it; and remarks.
 
-    A title of another language stands in where there is none in this one. Names in further languages of the documents are other names.
+    A title of another language stands in where there is none in this one. Names in further
+    languages of the documents are other names.
     """
     found = Counter(code for concept in concepts for code in {code for code, _ in concept.titles})
     languages, why = _order_languages(
@@ -99,7 +103,8 @@ def tabulate_concepts(
     remarks = [f"{what}, {len(rows):,} concepts; titles in {first or 'no named language'}{why}"]
     if foreign:
         remarks.append(
-            f"{foreign:,} concepts have no title in '{first}' and take one in another language (--vocabulary-language names another)"
+            f"{foreign:,} concepts have no title in '{first}' and take one in another language "
+            "(--vocabulary-language names another)"
         )
     return pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row"), remarks
 
@@ -128,7 +133,9 @@ def _count_mentions(
 def _order_languages(
     found: Mapping[str, int], purpose: Purpose, where: str, mentions: Callable[[], Counter[str]]
 ) -> tuple[list[str], str]:
-    """The languages of titles to read, the first one for titles: the user's, the documents', English, the most frequent; and why."""
+    """The languages of titles to read, the first one for titles: the user's, the documents',
+    English, the most frequent; and why.
+    """
     known = sorted(found, key=lambda code: (-found[code], code))
     if purpose.language is not None:
         if not is_spoken(purpose.language, known):
@@ -161,7 +168,8 @@ def _order_languages(
     named = ", ".join(code for code in known if code and code != usual)
     return (
         [usual],
-        f" (the language of the documents is not recognised; --vocabulary-language names another: {named})"
+        " (the language of the documents is not recognised; --vocabulary-language names another: "
+        f"{named})"
         if several
         else "",
     )
@@ -183,7 +191,9 @@ _SAME = {tag: code for code, tags in _OTHER_TAGS.items() for tag in tags.split()
 
 
 def is_spoken(language: str, tags: Iterable[str]) -> bool:
-    """Whether a tag is of a language: `en`, `eng` and `en-GB` are of `en`, and `en-GB` alone is of `en-GB`."""
+    """Whether a tag is of a language: `en`, `eng` and `en-GB` are of `en`, and `en-GB` alone is
+    of `en-GB`.
+    """
     wanted = _SAME.get(language.lower(), language.lower())
     bases = ((tag.lower(), tag.lower().replace("_", "-").split("-")[0]) for tag in tags)
     return any(wanted in (tag, base, _SAME.get(base)) for tag, base in bases)
@@ -205,7 +215,8 @@ _HEAD = 100_000  # characters in which a format shows
 def find_xml_root(text: str, where: str) -> str | None:
     """The name of an XML file's root, without its prefix; None if it is no XML.
 
-    `DataError` if it declares entities that hold others, long ones or other files: such a file can grow without limit.
+    `DataError` if it declares entities that hold others, long ones or other files: such a file can
+    grow without limit.
     """
     root = _XML.match(text[:_HEAD])
     if root is None:
@@ -283,7 +294,9 @@ _NO_CONCEPTS = (
 def read_skos(
     text: str, syntax: str, purpose: Purpose, path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The concepts of an RDF vocabulary as a table of `VOCABULARY_SCHEMA`, sorted by label, which is the URI; and remarks."""
+    """The concepts of an RDF vocabulary as a table of `VOCABULARY_SCHEMA`, sorted by label,
+    which is the URI; and remarks.
+    """
     if syntax == "jskos":
         return tabulate_concepts(list(_read_jskos(text, path)), "JSKOS", purpose, str(path))
     rdflib, graph = _parse(text, syntax, path)
@@ -363,7 +376,9 @@ def read_skos(
 def _find_replaced(
     concepts: Sequence[Concept], replaces: Mapping[str, Sequence[str]], used: set[str]
 ) -> list[Concept]:
-    """Labels of the documents that are no concepts any more, but are said to be replaced by some."""
+    """Labels of the documents that are no concepts any more, but are said to be replaced by
+    some.
+    """
     known, successors = {concept.label for concept in concepts}, dict[str, list[str]]()
     for concept in concepts:
         for old in used.intersection(replaces.get(concept.label, ())) - known:
@@ -385,7 +400,9 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
     fetched: list[bool] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        """Note that an object takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
+        """Note that an object takes a context from an address, at any depth: a text under
+        `@context`, or an `@import`.
+        """
         fetched.extend(
             True
             for key, value in pairs
@@ -460,7 +477,9 @@ def _read_jskos(text: str, path: Path) -> Iterator[Concept]:
 
 
 def _by_language(value: object) -> Tagged:
-    """A map of languages to texts, or to lists of them; `-` stands for languages that are not listed."""
+    """A map of languages to texts, or to lists of them; `-` stands for languages that are not
+    listed.
+    """
     pairs = value.items() if isinstance(value, dict) else ()
     return [
         ("" if code == "und" else code, text)

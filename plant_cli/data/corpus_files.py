@@ -1,4 +1,6 @@
-"""The folder `corpus`: the label index, gold evidence and statistics, and of the texts the hashes by which to know them again."""
+"""The folder `corpus`: the label index, gold evidence and statistics, and of the texts the
+hashes by which to know them again.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class SplitRecord(BaseModel):
 
 
 class Fingerprint:
-    """Makes the record of a split from its documents, batch after batch; how they are cut into batches changes nothing."""
+    """Makes the record of a split from its documents, batch after batch; how they are cut into
+    batches changes nothing.
+    """
 
     def __init__(self) -> None:
         self._documents = 0
@@ -103,13 +107,15 @@ class AnalyserRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     asked: str = "none"  # the option `analyser` of the section `data`
-    # share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out
+    # share of the training documents in each language (ISO 639-1), largest first; those not
+    # recognised and strays left out
     shares: dict[str, float] = {}
     methods: dict[
         str, str
     ] = {}  # the analyser of each of these languages; `none`: words as they are
     packages: dict[str, str] = {}  # versions of the packages that reduce words
-    words: WordRule = "letters"  # what is a word; corpora that were prepared before there was a choice do not say it
+    # what is a word; corpora that were prepared before there was a choice do not say it
+    words: WordRule = "letters"
 
     @property
     def hash(self) -> str:
@@ -144,12 +150,16 @@ class CorpusRecord(BaseModel):
 
     @property
     def data_hash(self) -> str:
-        """One hash of documents, labels and splits: equal for equal corpora, wherever they were read from."""
+        """One hash of documents, labels and splits: equal for equal corpora, wherever they were
+        read from.
+        """
         return hash_json(self.model_dump(mode="json", include={"splits", "held_out"}))
 
     @property
     def sizes(self) -> dict[SplitName, int]:
-        """How many documents each split has for its reader, in the order train, validation, test: those held out are no longer in train."""
+        """How many documents each split has for its reader, in the order train, validation,
+        test: those held out are no longer in train.
+        """
         counts = {
             name: record.documents - len(self.left_out.get(name, ()))
             for name, record in self.splits.items()
@@ -162,7 +172,9 @@ class CorpusRecord(BaseModel):
         return {name: counts[name] for name in SPLITS if name in counts}
 
     def find_part(self, train_share: float) -> float:
-        """The share of the run's training documents that a stage with this `data.train_share` takes."""
+        """The share of the run's training documents that a stage with this `data.train_share`
+        takes.
+        """
         whole = float(self.source.get("train_share", 1.0))
         return train_share / whole if train_share < whole else 1.0
 
@@ -198,7 +210,9 @@ class CorpusRecord(BaseModel):
 def write_tables(
     folder: Path, tables: Mapping[str, pl.DataFrame | None], statistics: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Write the tables that there are, by file name, and statistics.json; SHA-256 of each file, for `CorpusRecord.outputs`."""
+    """Write the tables that there are, by file name, and statistics.json; SHA-256 of each file,
+    for `CorpusRecord.outputs`.
+    """
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
         write_parquet(table, folder / name)
@@ -207,7 +221,9 @@ def write_tables(
 
 
 def require_outputs(folder: Path, record: CorpusRecord) -> None:
-    """Refuse a folder whose files are not, byte for byte, those that were written; `ArtefactError` names the first that is not."""
+    """Refuse a folder whose files are not, byte for byte, those that were written;
+    `ArtefactError` names the first that is not.
+    """
     for name, recorded in record.outputs.items():
         file = examine_file(folder / name, recorded)
         if file.state != "whole":
@@ -215,7 +231,9 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 
 
 def read_labels(folder: Path) -> pl.DataFrame:
-    """`LABEL_COLUMNS` of each label of train, in the order of the label index; `ArtefactError` if they cannot be read."""
+    """`LABEL_COLUMNS` of each label of train, in the order of the label index; `ArtefactError`
+    if they cannot be read.
+    """
     table = _read_columns(folder / LABELS_FILE, "the label index", LABEL_COLUMNS)
     return table.with_columns(pl.col(*LABEL_LISTS).fill_null(pl.lit([], dtype=pl.List(pl.String))))
 

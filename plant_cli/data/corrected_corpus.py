@@ -1,4 +1,6 @@
-"""A table of labelled documents as a person keeps it, with corrected labels written into it in the form that they have there."""
+"""A table of labelled documents as a person keeps it, with corrected labels written into it in
+the form that they have there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from plant_cli.data.tables import collect, join_columns, scan_table, text_column
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledTable:
-    """A table with columns of texts and labels, perhaps of ids and splits; others are kept as they are."""
+    """A table with columns of texts and labels, perhaps of ids and splits; others are kept as
+    they are.
+    """
 
     path: str
     frame: pl.DataFrame
@@ -28,7 +32,9 @@ class LabelledTable:
 
     @classmethod
     def read(cls, path: str, data: DataSection) -> LabelledTable:
-        """The table at a path; `DataError` if it is no table, lacks a column, or its cells with labels have a form that is not written."""
+        """The table at a path; `DataError` if it is no table, lacks a column, or its cells with
+        labels have a form that is not written.
+        """
         frame = collect(scan_table(Path(path), encoding=data.encoding), path)
         for name, todo in [
             *(
@@ -46,7 +52,8 @@ class LabelledTable:
                 "the labels are in a form that is not written back",
                 where=f"{path}, column {data.labels_column}",
                 expected="lists, or labels with a separator between them",
-                todo="leave --into out, and add the corrected records to the corpus; or convert it with `plant data convert`",
+                todo="leave --into out, and add the corrected records to the corpus; or convert "
+                "it with `plant data convert`",
             )
         strings = pl.List(pl.String) if frame.schema[data.labels_column].is_nested() else pl.String
         return cls(
@@ -82,7 +89,9 @@ class LabelledTable:
         return text_columns(self.data.text_column, self.frame.columns)
 
     def find(self, texts: Mapping[str, str], wanted: Iterable[str]) -> dict[str, int]:
-        """The row of each of the wanted documents that is there, by its id, or by its text where the table has no ids."""
+        """The row of each of the wanted documents that is there, by its id, or by its text
+        where the table has no ids.
+        """
         keys = [text.strip() for text in self.texts] if self.ids is None else self.ids
         rows = {key: row for row, key in reversed(list(enumerate(keys)))}
         found = {
@@ -94,7 +103,9 @@ class LabelledTable:
     def correct(
         self, labels: Mapping[int, Sequence[str]], added: Iterable[tuple[str, str, Sequence[str]]]
     ) -> pl.DataFrame:
-        """The table with other labels in some rows, and with rows for further documents (id, text, labels), which are of train."""
+        """The table with other labels in some rows, and with rows for further documents (id,
+        text, labels), which are of train.
+        """
         column, (text, *_), schema = self.data.labels_column, self._texts, self.frame.schema
         cells = self.frame[column].to_list()
         for row, found in labels.items():

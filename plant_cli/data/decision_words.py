@@ -1,4 +1,6 @@
-"""What people write to accept and to reject a label, in the languages of the docs: one table for sheets and corpora."""
+"""What people write to accept and to reject a label, in the languages of the docs: one table
+for sheets and corpora.
+"""
 
 from __future__ import annotations
 

@@ -30,12 +30,16 @@ BYTES_IN_MEMORY = 1 << 26  # bytes of a corpus that is kept in memory when it is
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
-    """All splits of a dataset, in the order train, validation, test; `DataError` if there is none."""
+    """All splits of a dataset, in the order train, validation, test; `DataError` if there is
+    none.
+    """
     return {name: read_frame(dataset, name) for name in find_splits(dataset)}
 
 
 def find_splits(dataset: Dataset) -> list[SplitName]:
-    """The splits that a dataset has, in the order train, validation, test; `DataError` if there is none."""
+    """The splits that a dataset has, in the order train, validation, test; `DataError` if there
+    is none.
+    """
     if not dataset.splits:
         expected, todo = (
             "at least one labelled training document",
@@ -51,7 +55,9 @@ def find_splits(dataset: Dataset) -> list[SplitName]:
 
 
 def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
-    """One split: the three columns with their types, missing texts as "", missing label lists as []; labels still as written."""
+    """One split: the three columns with their types, missing texts as "", missing label lists
+    as []; labels still as written.
+    """
     where = _locate(dataset, split)
     return _conform(collect(dataset.splits[split], where), where)
 
@@ -122,7 +128,9 @@ def _locate(dataset: Dataset, split: SplitName) -> str:
 
 
 def tidy_dataset(dataset: Dataset) -> Dataset:
-    """The same dataset with tidy documents in the corpus schema, still to be read, in as many pieces; `DataError` as of `read_frame`."""
+    """The same dataset with tidy documents in the corpus schema, still to be read, in as many
+    pieces; `DataError` as of `read_frame`.
+    """
     names = find_splits(dataset)
     return with_parts(
         dataset,
@@ -189,12 +197,15 @@ def fractional_labels(kind: str, where: str, what: str) -> DataError:
         f"the labels are of type {kind}, {what}",
         where=where,
         expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
-        todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
+        todo="write these labels as strings where the file is made; if they are no labels, name "
+        "another column with --labels-column",
     )
 
 
 def tidy(frame: Table) -> Table:
-    """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
+    """The same documents with labels trimmed, empty ones dropped, and each only once in a
+    document (in the order of the first).
+    """
     trimmed = pl.col("labels").list.eval(
         trim(pl.element()).filter(pl.element().str.contains(r"\S"))
     )
@@ -202,7 +213,9 @@ def tidy(frame: Table) -> Table:
 
 
 def spelling_key(label: pl.Expr) -> pl.Expr:
-    """Equal for labels that differ by case, blanks, hidden characters or the form of their accents alone."""
+    """Equal for labels that differ by case, blanks, hidden characters or the form of their
+    accents alone.
+    """
     return (
         label.str.normalize("NFC")
         .str.to_lowercase()
@@ -213,7 +226,9 @@ def spelling_key(label: pl.Expr) -> pl.Expr:
 
 
 def reveal(text: str) -> str:
-    """A text for a message, with escapes such as `\\u200b` for what cannot be seen, and for accents that are characters of their own."""
+    """A text for a message, with escapes such as `\\u200b` for what cannot be seen, and for
+    accents that are characters of their own.
+    """
     marks = (
         set()
         if unicodedata.is_normalized("NFC", text)
@@ -239,7 +254,9 @@ def find_used_labels(dataset: Dataset) -> pl.Series:
 
 
 def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row for each (document, label): `row: u32` (row number in the frame), `doc_id`, `label`."""
+    """One row for each (document, label): `row: u32` (row number in the frame), `doc_id`,
+    `label`.
+    """
     rows = frame.select("doc_id", label="labels").with_row_index("row")
     return rows.explode("label").filter(pl.col("label").is_not_null())
 
@@ -290,15 +307,21 @@ LETTERS = pl.col("text").str.to_lowercase().str.replace_all(BETWEEN_WORDS, " ").
 TEXT_KEY = (
     pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
 )
-"""Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but signs is equal to itself alone."""
+"""Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but
+signs is equal to itself alone.
+"""
 CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 WIDTHLESS = "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
-"""Characters without width that mean nothing in a word, and cut it: not the joiners of Persian and Indian scripts."""
+"""Characters without width that mean nothing in a word, and cut it: not the joiners of Persian
+and Indian scripts.
+"""
 _HIGH = "".join(
     bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xC0)
 )  # as Windows-1252 shows these bytes
 _GARBLED = rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ][{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
-"""UTF-8 read as Windows-1252 or as Mac Roman: é, an apostrophe, Japanese, Cyrillic and Greek letters, a byte order mark."""
+"""UTF-8 read as Windows-1252 or as Mac Roman: é, an apostrophe, Japanese, Cyrillic and Greek
+letters, a byte order mark.
+"""
 _TAGS = "p|br|hr|div|span|a|b|i|u|em|strong|small|font|img|table|thead|tbody|tr|td|th|ul|ol|li|h[1-6]|sub|sup|code|pre|blockquote|body|html"
 _ENTITIES = r"amp|lt|gt|quot|apos|nbsp|mdash|ndash|hellip|[lr][sd]quo|[aeiou](?:acute|grave|uml)|#\d{2,5}|#x[0-9a-f]{2,5}"
 _MARKUP = rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>|&(?:{_ENTITIES});"
@@ -326,10 +349,11 @@ def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
     """Documents without their texts.
 
     Returns:
-        `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `characters`; `words`: runs without blanks. Thorough
-        ones also `alike`: equal for texts equal but for case, punctuation and blanks, null where nothing else is; `inner_characters`,
-        those without the blanks around; whether there are replacement characters (`replaced`), `control` or `hidden` characters, UTF-8 in
-        another encoding (`garbled`) or HTML (`markup`).
+        `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `characters`;
+        `words`: runs without blanks. Thorough ones also `alike`: equal for texts equal but for
+        case, punctuation and blanks, null where nothing else is; `inner_characters`, those without
+        the blanks around; whether there are replacement characters (`replaced`), `control` or
+        `hidden` characters, UTF-8 in another encoding (`garbled`) or HTML (`markup`).
     """
     filled = frame.with_columns(_TEXT.fill_null(""))
     if not thorough:
@@ -346,7 +370,9 @@ def read_digests(
     thorough: bool = True,
     look: Callable[[SplitName, pl.DataFrame], None] = lambda name, batch: None,
 ) -> dict[SplitName, pl.DataFrame]:
-    """The digests of all splits; `look` sees every batch on the way. `DataError` if the corpus cannot be read."""
+    """The digests of all splits; `look` sees every batch on the way. `DataError` if the corpus
+    cannot be read.
+    """
     digests: dict[SplitName, pl.DataFrame] = {}
     for name in find_splits(dataset):
         parts = []
@@ -372,7 +398,9 @@ class FirstReading:
 
 
 def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
-    """Read all splits; a small corpus stays in memory, so that the command need not read it again."""
+    """Read all splits; a small corpus stays in memory, so that the command need not read it
+    again.
+    """
     fingerprints = {name: Fingerprint() for name in find_splits(dataset)}
     documents: dict[SplitName, list[pl.DataFrame]] = {}
     hashes: dict[SplitName, list[pl.DataFrame]] = {}

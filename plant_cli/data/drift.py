@@ -16,7 +16,8 @@ from plant_cli.data.documents import DOCUMENT_COLUMNS
 from plant_cli.data.labels import count_labels
 from plant_cli.data.words import spell
 
-EXPECTED = 5.0  # documents, on the smaller side of the comparison, from which a change of frequency is tested
+# documents, on the smaller side of the comparison, from which a change of frequency is tested
+EXPECTED = 5.0
 RATE = 0.05  # false discovery rate (Benjamini & Hochberg 1995)
 NEW = 3  # documents of the later corpus that must have a new word: fewer are slips of the pen
 Numbers = npt.NDArray[np.float64]
@@ -39,15 +40,21 @@ class Drift:
 
     before: Side  # the earlier corpus
     after: Side  # the later one
-    words: pl.DataFrame  # `word`, `before`, `after` (documents that have it), `change` (signed G²), `p`, `changed`; every word
+    # `word`, `before`, `after` (documents that have it), `change` (signed G²), `p`, `changed`;
+    # every word
+    words: pl.DataFrame
     labels: pl.DataFrame  # the same of labels, under `label`
-    new_words_share: float  # share of the later corpus's words, each time they occur, that the earlier one does not have
+    # share of the later corpus's words, each time they occur, that the earlier one does not have
+    new_words_share: float
     unseen_share: (
         float  # share of the later corpus's assignments whose label the earlier one does not have
     )
-    words_distance: float  # Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared)
+    # Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared)
+    words_distance: float
     labels_distance: float  # the same of labels
-    words_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
+    # the same where all documents are dealt at random to two corpora of these sizes: what chance
+    # gives
+    words_chance: float
     labels_chance: float  # the same of labels
 
 
@@ -62,9 +69,10 @@ class _Counted:
 def compare_corpora(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     """Compare two corpora of tidy documents, their splits pooled.
 
-    A change of frequency is tested where both corpora together lead to expect at least 5 documents with the word or label, and as many
-    without it, on either side: the likelihood ratio G² of the two shares of documents (Dunning 1993), one degree of freedom, at a false
-    discovery rate of 5%. Documents count as independent.
+    A change of frequency is tested where both corpora together lead to expect at least 5 documents
+    with the word or label, and as many without it, on either side: the likelihood ratio G² of the
+    two shares of documents (Dunning 1993), one degree of freedom, at a false discovery rate of 5%.
+    Documents count as independent.
     """
     sides = [_count(frame) for frame in (before, after)]
     pooled = pl.concat([before.select(*DOCUMENT_COLUMNS), after.select(*DOCUMENT_COLUMNS)])
@@ -97,7 +105,9 @@ def compare_corpora(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
 def divergence(
     first: dict[str, int] | Counter[str], second: dict[str, int] | Counter[str]
 ) -> float:
-    """Jensen-Shannon divergence of two distributions given as counts, in bits; 0 if one of them is empty."""
+    """Jensen-Shannon divergence of two distributions given as counts, in bits; 0 if one of them
+    is empty.
+    """
     names = list({**first, **second})
     counts = np.array(
         [[side.get(name, 0) for name in names] for side in (first, second)], dtype=np.float64

@@ -1,4 +1,6 @@
-"""Gold evidence of a corpus: spans of text that say why a document has a label; checked against the documents, and kept with the run."""
+"""Gold evidence of a corpus: spans of text that say why a document has a label; checked against
+the documents, and kept with the run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _GONE = "; they are left out"
 
 
 def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None, list[Finding]]:
-    """The evidence of a dataset: spans `doc_id, label, start, end` of documents and labels that are there, each once (None: it has none).
+    """The evidence of a dataset: spans `doc_id, label, start, end` of documents and labels that are
+    there, each once (None: it has none).
 
     And the findings on what is wrong with it, the fatal ones first.
     """

@@ -1,4 +1,6 @@
-"""Files that hold no text: what each is, by its first bytes or by what is in its archive, and what to do about it."""
+"""Files that hold no text: what each is, by its first bytes or by what is in its archive, and
+what to do about it.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,16 @@ _SHEET = "open it in its program, and save the sheet as CSV in UTF-8"
 _OFFICE = _SHEET + "; of a document, save its text"
 _UNPACK = "unpack it, and name the file or the folder with the data"
 _EXPORT = "export its rows as CSV or Parquet, and name that file"
-_PICKLE = "plant reads no pickle, since reading one runs its code; where you trust it, open it in Python and write it with to_parquet"
+_PICKLE = (
+    "plant reads no pickle, since reading one runs its code; where you trust it, open it in "
+    "Python and write it with to_parquet"
+)
 _OCR = "recognise its text first (OCR), then write texts and labels into a table"
 _CONVERT = "write it as a table with the columns text and labels, in CSV, JSON lines or Parquet"
-_BESIDE = "write texts and labels into a table; a sparse matrix of labels stands beside its texts, as PECOS has it"
+_BESIDE = (
+    "write texts and labels into a table; a sparse matrix of labels stands beside its texts, "
+    "as PECOS has it"
+)
 _SAID = "write down what is said first, then write texts and labels into a table"
 _NOT_DATA = "name the file with the texts and their labels"
 _KINDS: Sequence[tuple[str, str, tuple[bytes, ...]]] = (
@@ -60,7 +68,7 @@ _AT = (  # those that are known by bytes further on: where, bytes, what, remedy
     ),
 )
 _IN_TEXT: Sequence[tuple[str, str, str]] = (  # by a pattern of the beginning of a text
-    ("a web page", "look at it: in place of the file, a page about it or an error may have been saved; fetch the file itself",
+    ("a web page", "look at it: in place of the file, a page about it or an error may have been saved; " "fetch the file itself",
      r"(?is)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b"),
     ("an XML file", _CONVERT, r"(?is)\s*(?:<\?xml\s|<!--.*?-->\s*<|<!doctype\s|<[a-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*\"[^\"]*\")*\s*>\s*<)"),
     ("an ARFF file", _CONVERT, r"(?i)(?:\s|%[^\n]*\n)*@relation\b"),
@@ -85,7 +93,9 @@ _MEMBERS: Sequence[tuple[str, str, str]] = (  # what is in a zip archive of a pr
 
 
 def refuse_kind(head: bytes, where: str, expected: str, within: str = "") -> None:
-    """`DataError` for a file (or what is packed `within` another) that begins with bytes that no text has; it says what it is."""
+    """`DataError` for a file (or what is packed `within` another) that begins with bytes that
+    no text has; it says what it is.
+    """
     known = next(((what, todo) for what, todo, starts in _KINDS if head.startswith(starts)), None)
     known = known or next(
         ((what, todo) for place, mark, what, todo in _AT if head[place:].startswith(mark)), None

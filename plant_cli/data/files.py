@@ -1,4 +1,6 @@
-"""Files written atomically: to a temporary name in the same folder, synced, and renamed; JSON, hashes and sizes."""
+"""Files written atomically: to a temporary name in the same folder, synced, and renamed; JSON,
+hashes and sizes.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,18 @@ FULL = {
     errno.EDQUOT: "disk quota exceeded",
     errno.EFBIG: "file too large",
 }
-FOOTER = "Invalid thrift: transport error"  # a Parquet writer whose last bytes were refused: it drops the words of the system
+# a Parquet writer whose last bytes were refused: it drops the words of the system
+FOOTER = "Invalid thrift: transport error"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary sibling to write to, which takes the place of `path` when the block ends well and vanishes when it does not.
+    """A temporary sibling to write to, which takes the place of `path` when the block ends well and
+    vanishes when it does not.
 
-    The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made. The file
-    has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it. `UsageError` if a device
-    or a pipe is there.
+    The temporary name keeps the suffix of `path`, because some writers choose their format by it.
+    Missing folders are made. The file has the rights of the one that it replaces, else those of any
+    new file there, whatever its writer gave it. `UsageError` if a device or a pipe is there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         what, expected = (
@@ -62,7 +66,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A temporary sibling folder to write to, which takes the place of `path`, if there is one, when the block ends well.
+    """A temporary sibling folder to write to, which takes the place of `path`, if there is one,
+    when the block ends well.
 
     Whoever may read any new file there may read all files of the folder.
     """
@@ -134,7 +139,9 @@ def require_place(folder: Path) -> None:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove the temporary files and folders that a killed process left anywhere in a folder; links are not followed."""
+    """Remove the temporary files and folders that a killed process left anywhere in a folder;
+    links are not followed.
+    """
     for place, folders, files in os.walk(folder):
         for name in filter(TEMPORARY.fullmatch, files):
             Path(place, name).unlink(missing_ok=True)
@@ -144,7 +151,9 @@ def remove_temporaries(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a folder with all that is in it, or a link but not what it leads to; it need not be there."""
+    """Remove a file, a folder with all that is in it, or a link but not what it leads to; it
+    need not be there.
+    """
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -152,7 +161,9 @@ def remove(path: Path) -> None:
 
 
 def share_files(folder: Path) -> None:
-    """Let whoever may read any new file in a folder read all that are in it: some writers give theirs to its owner alone."""
+    """Let whoever may read any new file in a folder read all that are in it: some writers give
+    theirs to its owner alone.
+    """
     mode = _mode_of_new(folder)
     for file in folder.rglob("*"):
         if file.is_file() and not file.is_symlink():
@@ -160,7 +171,9 @@ def share_files(folder: Path) -> None:
 
 
 def full_disk_code(error: BaseException) -> int | None:
-    """The number of the system's error if this one says that a disk or a quota is full, else None."""
+    """The number of the system's error if this one says that a disk or a quota is full, else
+    None.
+    """
     if isinstance(error, OSError) and error.errno in FULL:
         return error.errno
     text = (
@@ -171,7 +184,9 @@ def full_disk_code(error: BaseException) -> int | None:
 
 @contextmanager
 def naming_full_disk(path: Path) -> Iterator[None]:
-    """Let an error about a full disk name what was to be written: most writers name no file, and some the one that they read."""
+    """Let an error about a full disk name what was to be written: most writers name no file,
+    and some the one that they read.
+    """
     try:
         yield
     except Exception as error:
@@ -188,12 +203,16 @@ def naming_full_disk(path: Path) -> Iterator[None]:
 
 
 def name_temporary(path: Path) -> Path:
-    """A temporary name in the folder of a path; a file of such a name that a killed process left is never read."""
+    """A temporary name in the folder of a path; a file of such a name that a killed process
+    left is never read.
+    """
     return path.with_name(f".{uuid4().hex}-{path.name}")
 
 
 def _mode_of_new(folder: Path) -> int:
-    """The rights that a new file gets in a folder; asked of the system, since the umask cannot be read without changing it for all."""
+    """The rights that a new file gets in a folder; asked of the system, since the umask cannot
+    be read without changing it for all.
+    """
     probe = folder / f".{uuid4().hex}"
     try:
         handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -224,7 +243,9 @@ def _sync(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON, atomically; NaN and infinity are refused with a `ValueError`."""
+    """Write a value as indented JSON, atomically; NaN and infinity are refused with a
+    `ValueError`.
+    """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -237,7 +258,9 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
 
 
 LARGEST_RECORD = 1 << 28
-"""Bytes of a record, recipe or other text of a run, which is read at once; the largest that were seen have a tenth of it."""
+"""Bytes of a record, recipe or other text of a run, which is read at once; the largest that
+were seen have a tenth of it.
+"""
 KINDS: Sequence[tuple[Callable[[int], bool], str]] = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -248,7 +271,8 @@ KINDS: Sequence[tuple[Callable[[int], bool], str]] = (
 
 
 def find_obstacle(path: Path, largest: int = LARGEST_RECORD) -> str | None:
-    """Why a file is not opened: to read a device or a pipe need not end. None for a file of at most so many bytes.
+    """Why a file is not opened: to read a device or a pipe need not end. None for a file of at most
+    so many bytes.
 
     `OSError` if there is nothing.
     """
@@ -260,7 +284,8 @@ def find_obstacle(path: Path, largest: int = LARGEST_RECORD) -> str | None:
 
 
 def refuse_strange_files(folder: Path, what: str) -> None:
-    """Refuse a folder that holds devices, pipes or sockets, or links to them; `what` it is, for the message.
+    """Refuse a folder that holds devices, pipes or sockets, or links to them; `what` it is, for the
+    message.
 
     Its own folders may be links, folders within them not.
     """
@@ -283,7 +308,8 @@ def refuse_strange_files(folder: Path, what: str) -> None:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds of the stage finetune".
+    """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds
+    of the stage finetune".
 
     `ArtefactError` if the file is missing, not UTF-8 or not JSON.
     """
@@ -343,12 +369,16 @@ def hash_file(path: Path) -> str:
 
 
 def hash_json(value: Any) -> str:
-    """SHA-256 of a JSON value, in hexadecimal; the order of keys does not matter, NaN raises `ValueError`."""
+    """SHA-256 of a JSON value, in hexadecimal; the order of keys does not matter, NaN raises
+    `ValueError`.
+    """
     return hashlib.sha256(_write_json(value).encode("utf-8")).hexdigest()
 
 
 def hash_strings(strings: Iterable[str]) -> str:
-    """SHA-256 of an ordered list of strings, in hexadecimal; each is preceded by its length, so that ["ab"] is not ["a", "b"]."""
+    """SHA-256 of an ordered list of strings, in hexadecimal; each is preceded by its length, so
+    that ["ab"] is not ["a", "b"].
+    """
     digest = StringsHash()
     digest.add(strings)
     return digest.hexdigest()

@@ -1,4 +1,6 @@
-"""A corpus that was read again: which documents are new, changed or gone, and which split each of the others keeps."""
+"""A corpus that was read again: which documents are new, changed or gone, and which split each
+of the others keeps.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _NAMED = 5  # documents or labels in a message
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """How the documents of a corpus differ from those of an earlier reading. A text is known by its hash, so ids may change."""
+    """How the documents of a corpus differ from those of an earlier reading. A text is known by
+    its hash, so ids may change.
+    """
 
     added: pl.DataFrame  # `split`, `doc_id` of the new documents, without leaks
     changed: int  # documents of known ids with other texts
@@ -57,11 +61,14 @@ class EarlierReading:
 
     @classmethod
     def of(cls, folder: Path) -> EarlierReading:
-        """From the folder of a prepared corpus; `DataError` for one of an earlier version, which does not know its texts."""
+        """From the folder of a prepared corpus; `DataError` for one of an earlier version,
+        which does not know its texts.
+        """
         found = read_corpus_table(folder, DOCUMENTS_FILE)
         if found is None:
             raise DataError(
-                "the run does not know the texts of its documents: it was made by an earlier version",
+                "the run does not know the texts of its documents: it was made by an earlier "
+                "version",
                 where=str(folder / DOCUMENTS_FILE),
                 expected="a hash of each text, which is written when a corpus is prepared",
                 todo=NEW_RUN,
@@ -72,7 +79,8 @@ class EarlierReading:
         return cls(record=record, documents=found)
 
     def compare(self, hashes: Mapping[SplitName, pl.DataFrame]) -> Growth:
-        """The growth from this reading to one with these documents (`doc_id`, hashes of `text` and `labels`) of each split.
+        """The growth from this reading to one with these documents (`doc_id`, hashes of `text` and
+        `labels`) of each split.
 
         `DataError` if most of the documents are not there any more.
         """
@@ -86,10 +94,12 @@ class EarlierReading:
         changed = gone.join(of_new, on="doc_id", how="semi")
         if gone.height - changed.height > (1 - FEWEST_KEPT) * old.height:
             raise DataError(
-                f"only {old.height - gone.height + changed.height:,} of the {old.height:,} documents of the run are in this corpus",
-                where=f"{len(now):,} documents, of which {of_new.height:,} have another text, and ids such as "
-                + ", ".join(of_new["doc_id"].head(_NAMED)),
-                expected="the documents of the run, most of them with the text or the id that they had, and new ones",
+                f"only {old.height - gone.height + changed.height:,} of the {old.height:,} "
+                "documents of the run are in this corpus",
+                where=f"{len(now):,} documents, of which {of_new.height:,} have another text, and "
+                "ids such as " + ", ".join(of_new["doc_id"].head(_NAMED)),
+                expected="the documents of the run, most of them with the text or the id that "
+                "they had, and new ones",
                 todo=f"name the corpus that has grown; for another corpus {NEW_RUN}",
             )
         held_out, leaks = self._split(now)
@@ -108,7 +118,9 @@ class EarlierReading:
         )
 
     def _split(self, now: pl.DataFrame) -> tuple[list[str], list[str]]:
-        """Ids of the training documents that stay validation, and of new ones that repeat a text of validation or test."""
+        """Ids of the training documents that stay validation, and of new ones that repeat a
+        text of validation or test.
+        """
         train, others = (
             now.filter(pl.col("split") == "train"),
             now.filter(pl.col("split") != "train"),
@@ -134,11 +146,16 @@ class EarlierReading:
 
 def describe_leaks(ids: Sequence[str]) -> str:
     """New training documents that are left out."""
-    return f"{len(ids):,} new training documents are left out: validation or test has their text ({first_names(ids, _NAMED)})"
+    return (
+        f"{len(ids):,} new training documents are left out: validation or test has their text "
+        f"({first_names(ids, _NAMED)})"
+    )
 
 
 def describe_drift(documents: Mapping[SplitName, pl.DataFrame], growth: Growth) -> str | None:
-    """How new documents differ from the others, by tested frequencies of labels and words; None where they do not."""
+    """How new documents differ from the others, by tested frequencies of labels and words; None
+    where they do not.
+    """
     new_ones = {
         name: growth.added.filter(split=name).select("doc_id", new=True) for name in documents
     }
@@ -161,4 +178,7 @@ def describe_drift(documents: Mapping[SplitName, pl.DataFrame], growth: Growth) 
         if change.unseen_share >= NEW_LABELS_TOLD
         else []
     )
-    return f"drift: the new documents differ from the earlier ones: {'; '.join(parts)} (`plant data drift` shows more)"
+    return (
+        f"drift: the new documents differ from the earlier ones: {'; '.join(parts)} (`plant "
+        "data drift` shows more)"
+    )

@@ -1,4 +1,6 @@
-"""Tables with a row for each pair of a text and a label: all rows of one document become one document."""
+"""Tables with a row for each pair of a text and a label: all rows of one document become one
+document.
+"""
 
 from __future__ import annotations
 

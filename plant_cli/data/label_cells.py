@@ -72,17 +72,21 @@ class LabelForm:
     def read(
         self, column: pl.Series, where: str, first: int = 1
     ) -> tuple[pl.Series, list[CellFault]]:
-        """The labels of each cell, as written: an empty list for an empty cell, null for a row with a fault; and the faults.
+        """The labels of each cell, as written: an empty list for an empty cell, null for a row with
+        a fault; and the faults.
 
-        `where` is the file, for errors, `first` the number of the first row. `DataError` if the cells are of a type that holds no
-        labels, or hold numbers with a fraction.
+        `where` is the file, for errors, `first` the number of the first row. `DataError` if the
+        cells are of a type that holds no labels, or hold numbers with a fraction.
         """
         column = plain_strings(column)
         place, dtype = f"{where}, column {column.name}", column.dtype
         if not (
             dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
         ):
-            what = f"the labels are of type {dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}"
+            what = (
+                f"the labels are of type {dtype}, neither lists nor strings: "
+                f"{str(column.drop_nulls().first())[:60]}"
+            )
             expected = 'a list such as ["a", "b"], or a string such as a;b'
             raise DataError(
                 what,
@@ -143,7 +147,9 @@ class LabelForm:
     def _settle(
         self, labels: pl.Series, column: pl.Series, first: int, faults: list[CellFault]
     ) -> tuple[pl.Series, list[CellFault]]:
-        """Lists without missing values; null for a row with a fault, or with nothing but missing values, which is one."""
+        """Lists without missing values; null for a row with a fault, or with nothing but
+        missing values, which is one.
+        """
         flat = labels.explode().drop_nulls()
         kept = labels
         if (
@@ -206,7 +212,8 @@ class LabelForm:
             value = parsed
         if self.kind != "field" and isinstance(value, dict) != (self.kind in ("keys", "values")):
             raise ValueError(
-                f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those of other rows"
+                f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those "
+                "of other rows"
             )
         if self.kind == "keys":
             return [str(key) for key, inner in dict(value).items() if inner]  # type: ignore[call-overload]
@@ -217,7 +224,9 @@ class LabelForm:
         return [label for label in labels if label != ""] if self.names else list(labels)
 
     def _name(self, value: object, where: str) -> str | None:
-        """An entry of a list, or a number, as a label; None for a missing value, "" for no class."""
+        """An entry of a list, or a number, as a label; None for a missing value, "" for no
+        class.
+        """
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return None
         if isinstance(value, (dict, list)):
@@ -230,13 +239,16 @@ class LabelForm:
             return str(int(value))
         if value >= len(self.names):
             raise ValueError(
-                f"there is no class {int(value)}: the names of the classes are those of 0 to {len(self.names) - 1}"
+                f"there is no class {int(value)}: the names of the classes are those of 0 to "
+                f"{len(self.names) - 1}"
             )
         return self.names[int(value)] if value >= 0 else ""
 
 
 def plain_strings(column: pl.Series) -> pl.Series:
-    """A column of categories, enums or bytes, or of lists of them, as strings; arrays as lists, decimal numbers as floats."""
+    """A column of categories, enums or bytes, or of lists of them, as strings; arrays as lists,
+    decimal numbers as floats.
+    """
     dtype = pl.Float64() if column.dtype.is_decimal() else string_type(column.dtype)
     if column.dtype in (pl.Binary, pl.List(pl.Binary)):
         dtype = LISTED if column.dtype.is_nested() else pl.String()
@@ -257,7 +269,9 @@ def _singles(column: pl.Series) -> pl.Series:
 
 
 def _flatten(value: object) -> Iterator[object]:
-    """The entries of a list, of lists in it and of an object's values; a value that is none of these is the only entry."""
+    """The entries of a list, of lists in it and of an object's values; a value that is none of
+    these is the only entry.
+    """
     if isinstance(value, (list, dict)):
         for part in value.values() if isinstance(value, dict) else value:
             yield from part if isinstance(part, list) else [part]
@@ -266,7 +280,9 @@ def _flatten(value: object) -> Iterator[object]:
 
 
 def fields_of(value: object, key: str) -> list[object]:
-    """What the objects of a cell have under a key: a list of objects, one object, or one of lists."""
+    """What the objects of a cell have under a key: a list of objects, one object, or one of
+    lists.
+    """
     objects = [one for one in (value if isinstance(value, list) else [value]) if one is not None]
     if not all(isinstance(one, dict) for one in objects):
         raise ValueError("its labels are no objects, unlike those of other rows")
@@ -311,7 +327,8 @@ def read_list(cell: str) -> list[object] | None:
 
 
 def read_structure(cell: str) -> list[object] | dict[object, object] | None:
-    """A list or an object in JSON, or as Python, numpy or pandas print a list, tuple, set or dict; None if it is none of these.
+    """A list or an object in JSON, or as Python, numpy or pandas print a list, tuple, set or dict;
+    None if it is none of these.
 
     Names in quotes with commas between them are a list, too.
     """
@@ -396,7 +413,9 @@ def _put_commas(cell: str) -> str:
 
 
 def split_names(cell: object) -> list[str]:
-    """The labels or names in a cell of a vocabulary, each once: a list, a list in a string, or names between `|`, `;` or line ends."""
+    """The labels or names in a cell of a vocabulary, each once: a list, a list in a string, or
+    names between `|`, `;` or line ends.
+    """
     if cell is None:
         return []
     if isinstance(cell, list):

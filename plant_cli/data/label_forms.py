@@ -1,4 +1,6 @@
-"""Which form the label cells of a column have: chosen once, by what labels come out and whether they recur."""
+"""Which form the label cells of a column have: chosen once, by what labels come out and whether
+they recur.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ _OTHERWISE = "(--label-separator names another separator; '' for one label per c
 
 
 class _Known(NamedTuple):
-    """What is known beside the cells: names of classes by number, labels of the table of titles, the key of objects, and the place."""
+    """What is known beside the cells: names of classes by number, labels of the table of
+    titles, the key of objects, and the place.
+    """
 
     names: Sequence[str]
     titled: Sequence[str]
@@ -80,11 +84,13 @@ def find_label_form(
         columns: the cells by the file that they are of, which errors name.
         separator: what the user says separates labels; "" for one label in each cell.
         names: of classes by their number, as the file itself says.
-        titled: labels of the table of titles in its order: none of them is a missing value, and they may name the positions of a vector.
+        titled: labels of the table of titles in its order: none of them is a missing value, and
+            they may name the positions of a vector.
         key: what the user says to take of objects.
 
     Raises:
-        DataError: only some of the cells are lists; or all of them are, though a separator was named.
+        DataError: only some of the cells are lists; or all of them are, though a separator was
+            named.
     """
     plain = {where: plain_strings(column) for where, column in columns.items()}
     texts = {where: column for where, column in plain.items() if column.dtype == pl.String}
@@ -121,7 +127,9 @@ def find_label_form(
 
 
 def _count_cells(columns: Iterable[pl.Series]) -> dict[str, int]:
-    """The distinct cells that are not blank, and how often each occurs; at most `_SAMPLE` of them."""
+    """The distinct cells that are not blank, and how often each occurs; at most `_SAMPLE` of
+    them.
+    """
     texts = [column.str.strip_chars().rename("cell") for column in columns]
     filled = pl.concat(texts).drop_nulls() if texts else pl.Series("cell", [], dtype=pl.String)
     counted = filled.filter(filled != "").to_frame().group_by("cell", maintain_order=True).len()
@@ -129,7 +137,9 @@ def _count_cells(columns: Iterable[pl.Series]) -> dict[str, int]:
 
 
 def _find_missing(cells: Iterable[str]) -> frozenset[str]:
-    """What is no label in these cells: `NA` is one where others are as short, such as symbols and codes of countries."""
+    """What is no label in these cells: `NA` is one where others are as short, such as symbols
+    and codes of countries.
+    """
     short = re.compile(
         r"(?:^|[;|,\s\[\]\"'])(?!(?:NA|N/A|n/a|#NA)\b)[A-Za-z]{1,3}(?:$|[;|,\s\[\]\"'])"
     )
@@ -137,7 +147,9 @@ def _find_missing(cells: Iterable[str]) -> frozenset[str]:
 
 
 def _refuse_lists(columns: Mapping[str, pl.Series], cells: Iterable[str], place: str) -> None:
-    """Refuse a column in which some cells are lists: cutting a list at its commas would hide that two columns were mixed up."""
+    """Refuse a column in which some cells are lists: cutting a list at its commas would hide
+    that two columns were mixed up.
+    """
     lists = {
         cell
         for cell in cells
@@ -167,7 +179,9 @@ def no_list(cell: str, where: str) -> DataError:
 
 
 def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
-    """The form of cells that are vectors, lists or objects in text, or names in angle brackets; None: of others."""
+    """The form of cells that are vectors, lists or objects in text, or names in angle brackets;
+    None: of others.
+    """
     vectors = [cell for cell in cells if read_bits(cell) is not None]
     if len(vectors) >= _MOST * len(cells) and (form := _of_vectors(vectors, known)):
         return form
@@ -195,7 +209,8 @@ def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
             f"a list was cut when it was printed: {max(broken, key=len)[:_LONG]}",
             where=known.place,
             expected="all of its entries",
-            todo="make the file again with the lists written whole, as JSON or in Parquet: what the dots stand for is lost",
+            todo="make the file again with the lists written whole, as JSON or in Parquet: what "
+            "the dots stand for is lost",
         )
     if not parsed and all(map(_UNQUOTED.fullmatch, cells)):
         form = _find_cut({cell[1:-1].strip(): count for cell, count in cells.items()})
@@ -253,7 +268,9 @@ def _is_pair(value: object) -> bool:
 
 
 def _of_vectors(vectors: Sequence[object], known: _Known) -> LabelForm | None:
-    """Vectors of zeros and ones, if nearly all are of one length; numbers of classes that have names are none."""
+    """Vectors of zeros and ones, if nearly all are of one length; numbers of classes that have
+    names are none.
+    """
     bits = [read_bits(vector) or [] for vector in vectors]
     width, count = Counter(map(len, bits)).most_common(1)[0]
     if width < 2 or count < _MOST * len(bits) or len({bit for row in bits for bit in row}) < 2:
@@ -269,7 +286,8 @@ def _of_vectors(vectors: Sequence[object], known: _Known) -> LabelForm | None:
     hint = (
         ""
         if named
-        else f" (a table of titles with {width} rows names the positions in its order: --titles FILE)"
+        else f" (a table of titles with {width} rows names the positions in its order: --titles "
+        "FILE)"
     )
     return LabelForm(
         kind="vectors",
@@ -284,7 +302,9 @@ def _of_objects(
     shown: Sequence[str],
     known: _Known,
 ) -> LabelForm:
-    """Objects: one value of each is its label; or the keys of those that say yes and no; or all values."""
+    """Objects: one value of each is its label; or the keys of those that say yes and no; or all
+    values.
+    """
     filled = [{name: inner for name, inner in one.items() if inner is not None} for one in objects]
     counts = Counter(name for one in filled for name in one)
     common = [
@@ -320,7 +340,8 @@ def _of_objects(
         found = [name for name, inner in dict(values[example]).items() if inner]  # type: ignore[call-overload]
         form = LabelForm(
             kind="keys",
-            remark=f"labels are the keys of objects that are not 0 or false: {_give(shown[example], found)}",
+            remark="labels are the keys of objects that are not 0 or false: "
+            f"{_give(shown[example], found)}",
         )
     elif all(isinstance(inner, (str, list)) for inner in flat):
         found = [
@@ -342,7 +363,8 @@ def _unknown_object(cell: str, keys: Iterable[str], place: str) -> DataError:
     return DataError(
         f"the labels are objects with the keys {names}: {cell[:_LONG]}",
         where=place,
-        expected="lists of labels; or objects of which one value is a label, or whose keys have 0 or 1",
+        expected="lists of labels; or objects of which one value is a label, or whose keys have 0 "
+        "or 1",
         todo="name a key with --labels-column COLUMN.KEY, or write lists",
     )
 
@@ -354,7 +376,9 @@ class _Cut(NamedTuple):
     cells: int  # that have it
     distinct: int  # of these
     parts: int  # that follow another part
-    known: float  # share of these that begin another cell, or are one: what a comma within a name parts off does not
+    # share of these that begin another cell, or are one: what a comma within a name parts off does
+    # not
+    known: float
     recurring: float  # share of all parts that another distinct cell has
     whole: float  # how often a distinct cell that has it occurs
     inside: bool  # it may stand within names: a blank follows it, or digits alone
@@ -402,7 +426,9 @@ def _weigh(cells: Mapping[str, int], sign: str) -> _Cut | None:
 
 
 def _find_cut(cells: Mapping[str, int]) -> LabelForm:
-    """The separators, by evidence: what follows a separator of labels is elsewhere the first or only label of a cell."""
+    """The separators, by evidence: what follows a separator of labels is elsewhere the first or
+    only label of a cell.
+    """
     found = [cut for sign in _SURE + _LIKELY if (cut := _weigh(cells, sign))]
     supported = [cut for cut in found if cut.known >= _SOME]
     chosen = max(supported, key=lambda cut: cut.known * cut.parts, default=None) or next(
@@ -425,7 +451,10 @@ def _find_cut(cells: Mapping[str, int]) -> LabelForm:
     if chosen is None:
         rival = max(found, key=lambda cut: cut.cells, default=None)
         if rival is not None:
-            why = f"{rival} is in {rival.cells:,} of {total:,} cells, but these recur as they are, and their parts do not"
+            why = (
+                f"{rival} is in {rival.cells:,} of {total:,} cells, but these recur as they "
+                "are, and their parts do not"
+            )
             would = (
                 f"{_show(rival.example)} is one label (--label-separator '{rival.sign}' cuts there)"
             )
@@ -448,12 +477,18 @@ def _find_cut(cells: Mapping[str, int]) -> LabelForm:
         if cut.known >= 0.5 and (cut.sign in _SURE or cut.distinct >= 3):
             signs.append(cut.sign)
     where = " and ".join(_WORDS.get(sign, f"'{sign}'") for sign in signs)
-    said = f"labels are cut at {where}, in {chosen.cells:,} of {total:,} cells: {_give(chosen.example, _cut_by(chosen.example, signs))}"
+    said = (
+        f"labels are cut at {where}, in {chosen.cells:,} of {total:,} cells: "
+        f"{_give(chosen.example, _cut_by(chosen.example, signs))}"
+    )
     rival = max(
         (cut for cut in found if cut.sign not in signs), key=lambda cut: cut.cells, default=None
     )
     if rival is not None:
-        said += f"; at {rival}, in {rival.cells:,}, {_show(rival.example)} would give {_list(cut_cell(rival.example, rival.sign))}"
+        said += (
+            f"; at {rival}, in {rival.cells:,}, {_show(rival.example)} would give "
+            f"{_list(cut_cell(rival.example, rival.sign))}"
+        )
     return LabelForm(kind="cut", signs=tuple(signs), remark=f"{said} {_OTHERWISE}")
 
 
@@ -479,7 +514,9 @@ def _cut_all(cells: Mapping[str, int], sign: str) -> dict[str, int]:
 
 
 def _suspect_numbers(form: LabelForm, columns: Mapping[str, pl.Series]) -> str | None:
-    """A remark where the only labels are 0 and 1, or true and false: they say yes and no to a label that is not named."""
+    """A remark where the only labels are 0 and 1, or true and false: they say yes and no to a
+    label that is not named.
+    """
     found = {
         label
         for where, column in columns.items()
@@ -489,7 +526,8 @@ def _suspect_numbers(form: LabelForm, columns: Mapping[str, pl.Series]) -> str |
     if not found or not any(folded <= {*pair} for pair in _YES_AND_NO):
         return None
     return (
-        f"the only labels are {' and '.join(sorted(found))}: these say yes and no, and not to what; name the column of the labels with "
+        f"the only labels are {' and '.join(sorted(found))}: these say yes and no, and not to "
+        "what; name the column of the labels with "
         "--labels-column, or write the name of the label in place of 1 and nothing in place of 0"
     )
 

@@ -53,7 +53,8 @@ class LabelTable:
                 f"no training document has the label '{label}'",
                 where=f"the label index, {len(self)} labels",
                 expected=near_names(label, self.ids),
-                todo="give its id as the corpus has it; `plant mig show` finds a label by part of its title",
+                todo="give its id as the corpus has it; `plant mig show` finds a label by part "
+                "of its title",
             ) from error
 
 
@@ -63,9 +64,11 @@ def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -> pl.DataFrame:
-    """The gold labels of the tidy documents of every split, by the ids of the label index, a row for each document in its order.
+    """The gold labels of the tidy documents of every split, by the ids of the label index, a row
+    for each document in its order.
 
-    Columns are `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of others).
+    Columns are `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of
+    others).
     """
     index = pl.DataFrame({"label": labels}).with_row_index("position")
     parts = []
@@ -84,8 +87,8 @@ def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -
 
 
 def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, list[str]]:
-    """The gold of one split (rows of `tabulate_gold`) as sparse 0/1 matrices: [N, L] over the labels of the index, and [N, U] over those
-    that are not among them; and these, sorted.
+    """The gold of one split (rows of `tabulate_gold`) as sparse 0/1 matrices: [N, L] over the
+    labels of the index, and [N, U] over those that are not among them; and these, sorted.
     """
     unseen = gold["unseen"].explode().drop_nulls()
     names = sorted(set(unseen))
@@ -105,8 +108,8 @@ def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, 
 def find_further_parents(
     titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series
 ) -> pl.DataFrame | None:
-    """The parents that `labels.parquet` cannot hold: `label`, `parent`, sorted, of labels that are not in the index and are at or above
-    any label of the corpus; None: there are none.
+    """The parents that `labels.parquet` cannot hold: `label`, `parent`, sorted, of labels that
+    are not in the index and are at or above any label of the corpus; None: there are none.
     """
     known = dict(
         titles.filter(pl.col("parents").list.len() > 0).select("label", "parents").iter_rows()
@@ -149,11 +152,13 @@ def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.Da
     )
     if kept.height:
         reporter.note(
-            f"{kept.height:,} pairs of document and label are left out of predictions, as the corpus says"
+            f"{kept.height:,} pairs of document and label are left out of predictions, as the "
+            "corpus says"
         )
     if kept.height < tidied.height:
         reporter.warn(
-            f"{tidied.height - kept.height:,} pairs to leave out of predictions are of documents that the corpus does not have"
+            f"{tidied.height - kept.height:,} pairs to leave out of predictions are of documents "
+            "that the corpus does not have"
         )
     return kept.select(*EXCLUDED) if kept.height else None
 
@@ -181,7 +186,9 @@ LABEL_RANGES: Bounds = (
 
 @dataclass(frozen=True, kw_only=True)
 class SplitStatistics:
-    """One split. Words are runs without blanks; unseen labels are those that no training document has."""
+    """One split. Words are runs without blanks; unseen labels are those that no training
+    document has.
+    """
 
     documents: int
     documents_without_labels: int

@@ -1,4 +1,6 @@
-"""Lines of text files, compressed or not, in any encoding; rows that cannot be read; tables that wait in temporary files."""
+"""Lines of text files, compressed or not, in any encoding; rows that cannot be read; tables
+that wait in temporary files.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be packed: gzip, zstd, bzip2, xz, or alone in a zip archive)"
+READABLE = (
+    "a Parquet, JSON lines, CSV or TSV file (the last three may be packed: gzip, zstd, "
+    "bzip2, xz, or alone in a zip archive)"
+)
 PARQUET = b"PAR1"  # the first and the last bytes of such a file
 _BLOCK = 1 << 18  # bytes
 _PACKERS = {
@@ -90,7 +95,8 @@ def read_head(path: Path, expected: str) -> bytes:
             what = (
                 "a folder"
                 if path.is_dir()
-                else "no plain file: a device, a pipe or a socket has no end, or cannot be read twice"
+                else "no plain file: a device, a pipe or a socket has no end, or cannot be read "
+                "twice"
             )
             raise DataError(
                 f"this is {what}",
@@ -118,11 +124,13 @@ def read_head(path: Path, expected: str) -> bytes:
 
 @contextmanager
 def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
-    """Open a file for reading; one packed by gzip, zstd, bzip2 or xz, or alone in a zip archive, is unpacked on the way.
+    """Open a file for reading; one packed by gzip, zstd, bzip2 or xz, or alone in a zip archive, is
+    unpacked on the way.
 
     Raises:
-        DataError: it is missing, no plain file, of a kind that holds no text, gives very many times its size, or turns out to be
-            truncated while it is read; the message says what was `expected`.
+        DataError: it is missing, no plain file, of a kind that holds no text, gives very many times
+            its size, or turns out to be truncated while it is read; the message says what was
+            `expected`.
         ComponentError: it is compressed with zstd, and the package for that is not installed.
     """
     head = read_head(path, expected)
@@ -162,7 +170,9 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether a packed file is damaged; gzip and bzip2 say so by an error of the system without a number."""
+    """Whether a packed file is damaged; gzip and bzip2 say so by an error of the system without
+    a number.
+    """
     known = (
         isinstance(error, (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile))
         or type(error).__name__ == "ZstdError"
@@ -277,7 +287,9 @@ def read_bytes(path: Path, expected: str = READABLE) -> bytes:
 
 @contextmanager
 def writing_text(path: Path) -> Iterator[IO[str]]:
-    """Open a new text file in UTF-8 with line feeds, compressed as its name says; equal texts give equal bytes."""
+    """Open a new text file in UTF-8 with line feeds, compressed as its name says; equal texts
+    give equal bytes.
+    """
     with (
         writing_bytes(path) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
@@ -306,7 +318,9 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def find_fallback(content: bytes, usual: str | None) -> str | None:
-    """The usual encoding for a text that neither is UTF-8 nor begins with a byte order mark; None for others, and for Parquet."""
+    """The usual encoding for a text that neither is UTF-8 nor begins with a byte order mark;
+    None for others, and for Parquet.
+    """
     if usual is None or content.startswith((*MARKS, PARQUET)):
         return None
     try:
@@ -325,16 +339,19 @@ def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> 
         before = content[: error.start].decode(codec, "replace")
         raise DataError(
             f"{what} is not {codec.removesuffix('-sig').upper()}",
-            where=f"{where}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
+            where=f"{where}, line {before.count(chr(10)) + 1}, column "
+            f"{len(before) - before.rfind(chr(10))}",
             expected="text in its encoding",
-            todo="name another file, or the encoding, perhaps utf-16: this one holds zeros, as files do that are no text"
+            todo="name another file, or the encoding, perhaps utf-16: this one holds zeros, as "
+            "files do that are no text"
             if b"\0" in content
             else "name its encoding, perhaps --encoding windows-1252",
         ) from error
 
 
 def find_encoding(head: bytes, given: str | None, where: str) -> str:
-    """The codec of a text that begins so: that of its byte order mark, else the one that was given, else UTF-8.
+    """The codec of a text that begins so: that of its byte order mark, else the one that was given,
+    else UTF-8.
 
     `DataError` if there is no encoding of that name.
     """
@@ -354,7 +371,9 @@ def find_encoding(head: bytes, given: str | None, where: str) -> str:
 
 
 class _ZstdReader(io.RawIOBase):
-    """Decompresses frame after frame, and notices where the last one is cut off, which the library's own reader does not."""
+    """Decompresses frame after frame, and notices where the last one is cut off, which the
+    library's own reader does not.
+    """
 
     def __init__(self, raw: IO[bytes], decompressor: Any) -> None:
         self._raw, self._decompressor = raw, decompressor
@@ -404,7 +423,9 @@ _WATCH: ContextVar[Callable[[int], None]] = ContextVar("_WATCH", default=lambda 
 
 @contextmanager
 def watching(advance: Callable[[int], None]) -> Iterator[None]:
-    """Let `advance` know of the rows of every frame that is spooled in the block, since readers of formats have no reporter."""
+    """Let `advance` know of the rows of every frame that is spooled in the block, since readers
+    of formats have no reporter.
+    """
     token = _WATCH.set(advance)
     try:
         yield
@@ -413,8 +434,9 @@ def watching(advance: Callable[[int], None]) -> Iterator[None]:
 
 
 def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
-    """Write frames of one schema to files (in `TMPDIR`, or where the system has temporary files), one at a time; the same frames, read when
-    they are collected. No file is left if `frames` raises an error.
+    """Write frames of one schema to files (in `TMPDIR`, or where the system has temporary
+    files), one at a time; the same frames, read when they are collected. No file is left if
+    `frames` raises an error.
     """
     folder = Path(tempfile.mkdtemp(dir=_folder().name))
     parts = []
@@ -495,7 +517,9 @@ class BadRows:
 
     @classmethod
     def of(cls, data: DataSection) -> BadRows:
-        """What the section `data` says of such rows; `UsageError` where rejects would replace a file that is something else."""
+        """What the section `data` says of such rows; `UsageError` where rejects would replace a
+        file that is something else.
+        """
         rejects = None if data.rejects is None else Path(data.rejects)
         if (
             rejects is not None and rejects.is_file() and rejects.stat().st_size
@@ -535,7 +559,8 @@ class BadRows:
         self.rows.append(row)
 
     def note(self, path: Path, line: int, why: str, *, read: bool = False) -> None:
-        """Take note of a row whose quotes do not fit, and that was read in another way; `DataError` if none is allowed.
+        """Take note of a row whose quotes do not fit, and that was read in another way; `DataError`
+        if none is allowed.
 
         One that is `read` as it is has no such error.
         """
@@ -549,7 +574,9 @@ class BadRows:
         self.notes.setdefault((path, why), []).append(line)
 
     def close(self) -> list[str]:
-        """Write the file of rejects, if there is to be one; remarks on what was left out and what was read in another way."""
+        """Write the file of rejects, if there is to be one; remarks on what was left out and
+        what was read in another way.
+        """
         if self.rejects is not None:
             with (
                 replacing(self.rejects) as temporary,
@@ -561,7 +588,8 @@ class BadRows:
                     (row.path, row.line, row.column, row.why, row.content) for row in self.rows
                 )
         remarks = [
-            f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} {first_names(lines, LINES_LISTED)})"
+            f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} "
+            f"{first_names(lines, LINES_LISTED)})"
             for (path, why), lines in self.notes.items()
         ]
         if not self.rows:
@@ -572,7 +600,8 @@ class BadRows:
         )
         return [
             *remarks,
-            f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}",
+            f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops "
+            f"instead): {listed}",
         ]
 
 
@@ -584,17 +613,19 @@ def read_lines(
     ends: bool = False,
     surrogates: bool = False,
 ) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, counted from 1, without their ends; a byte order mark is passed over.
+    """The lines of a text file with their numbers, counted from 1, without their ends; a byte order
+    mark is passed over.
 
-    A line that is not in the encoding goes to `bad`, with the column of its first wrong byte; more than ten of them say that the whole
-    file is of another encoding, which is a `DataError`.
+    A line that is not in the encoding goes to `bad`, with the column of its first wrong byte; more
+    than ten of them say that the whole file is of another encoding, which is a `DataError`.
 
     Args:
         bad: takes lines that cannot be decoded.
-        encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
+        encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their
+            mark).
         ends: whether lines keep their ends.
-        surrogates: whether lines that go to `bad` are also given, with surrogates for their wrong bytes: rows of several lines then
-            begin and end where they do.
+        surrogates: whether lines that go to `bad` are also given, with surrogates for their wrong
+            bytes: rows of several lines then begin and end where they do.
     """
     wrong = 0
     with open_bytes(path, "a text file") as stream:
@@ -611,7 +642,10 @@ def read_lines(
                 yield number, line.decode(exact)
             except UnicodeDecodeError as error:
                 column = len(error.object[: error.start].decode(codec, "replace")) + 1
-                why = f"byte 0x{error.object[error.start]:02x} is not {name} (--encoding names another)"
+                why = (
+                    f"byte 0x{error.object[error.start]:02x} is not {name} (--encoding names "
+                    "another)"
+                )
                 bad.add(
                     path,
                     number,
@@ -626,13 +660,17 @@ def read_lines(
 
 
 def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
-    """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the encoding; `row` is the last of them."""
+    """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the
+    encoding; `row` is the last of them.
+    """
     if wrong > LINES_LISTED:
         raise DataError(
-            f"not {codec}: more than {LINES_LISTED} {'texts' if texts else 'rows'} cannot be decoded",
+            f"not {codec}: more than {LINES_LISTED} {'texts' if texts else 'rows'} cannot be "
+            "decoded",
             where=row.place,
             expected=f"text in {codec}",
-            todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",
+            todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv "
+            "-f LATIN1 -t UTF-8 FILE",
         )
 
 

@@ -1,4 +1,6 @@
-"""From the section `data` to a dataset: the plugin that it names, or the one that recognises what lies at its path."""
+"""From the section `data` to a dataset: the plugin that it names, or the one that recognises
+what lies at its path.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,8 @@ def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
 def find_formats(
     specs: Sequence[DatasetSpec], data: DataSection, warn: Callable[[str], None] = lambda _: None
 ) -> dict[str, str]:
-    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone.
+    """What each plugin that recognises a corpus says of it; one that reads the very columns that
+    the section names stands alone.
 
     One that fails is passed over: `warn` receives a line about it.
     """
@@ -127,7 +130,8 @@ def find_formats(
                 else f"`recognise` of the dataset '{spec.name}' failed: {first_line(error)}"
             )
             warn(
-                f"{what}: it is passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out)"
+                f"{what}: it is passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its "
+                "plugin out)"
             )
             continue
         found |= {} if said is None else {spec.name: said}
@@ -144,7 +148,8 @@ _TOLD = {
 
 
 def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
-    """Options of the section that its dataset guesses, for columns with other names and for titles, each told in a note.
+    """Options of the section that its dataset guesses, for columns with other names and for titles,
+    each told in a note.
 
     `DataError` if two columns may be meant equally well.
     """
@@ -174,7 +179,8 @@ def _recognise(context: StageContext, data: DataSection, note: Callable[[str], N
     found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
     if len(found) > 1:
         raise UsageError(
-            f"{len(found)} formats fit the corpus: {'; '.join(f'{name}: {said}' for name, said in found.items())}",
+            f"{len(found)} formats fit the corpus: "
+            f"{'; '.join(f'{name}: {said}' for name, said in found.items())}",
             where=str(data.path),
             expected="one format",
             todo=f"say which: {' or '.join(f'--dataset {name}' for name in found)}",

@@ -1,4 +1,6 @@
-"""Texts that are nearly the same: candidates by MinHash, confirmed by the words that they share (Broder 1997)."""
+"""Texts that are nearly the same: candidates by MinHash, confirmed by the words that they share
+(Broder 1997).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Signatures:
 def digest_and_sign(
     dataset: Dataset, reporter: Reporter
 ) -> tuple[dict[SplitName, pl.DataFrame], Signatures]:
-    """The digests of all splits, and the signatures of their texts, one split after the other, from one reading."""
+    """The digests of all splits, and the signatures of their texts, one split after the other,
+    from one reading.
+    """
     signed: list[Signatures] = []
     digests = read_digests(
         dataset, reporter, look=lambda name, batch: signed.append(sign_texts(batch["text"]))
@@ -52,7 +56,9 @@ def digest_and_sign(
 def find_near_duplicates(
     dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures
 ) -> Iterator[Finding]:
-    """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted."""
+    """Texts of two splits, or of one, that share at least 80% of their word triples; those
+    equal but for case and blanks not counted.
+    """
     alike = np.concatenate([frame["alike"].fill_null(0).to_numpy() for frame in digests.values()])
     starts = np.cumsum([0, *(frame.height for frame in digests.values())])
 
@@ -92,7 +98,8 @@ def find_near_duplicates(
             pl.DataFrame({"second": second, "first": first}),
             "{} as {}".format,
             what=what,
-            expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS_PER_TRIPLE} words",
+            expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS_PER_TRIPLE} "
+            "words",
             todo=todo,
             level="warning" if chosen is across else "note",
         )
@@ -101,9 +108,11 @@ def find_near_duplicates(
 def match_duplicates(
     signatures: Signatures, read: Callable[[], Iterable[pl.Series]]
 ) -> npt.NDArray[np.int64]:
-    """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
+    """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the
+    first that it is like.
 
-    Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
+    Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at
+    most `_HELD` at a time.
     """
     long = np.flatnonzero(signatures.sizes >= FEWEST_TRIPLES)
     candidates = long[
@@ -145,7 +154,9 @@ def join_signatures(parts: Sequence[Signatures]) -> Signatures:
 
 
 def _hash_triples(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:
-    """Hashes of the word triples of some texts at a time, and where those of each text begin [n + 1]."""
+    """Hashes of the word triples of some texts at a time, and where those of each text begin [n
+    + 1].
+    """
     for first, last in pairwise(
         cut_blocks(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64), _BLOCK)
     ):

@@ -1,4 +1,6 @@
-"""Files of office programs, by packages of the extra `office`: workbooks, written and read; the texts of PDF, Word and HTML."""
+"""Files of office programs, by packages of the extra `office`: workbooks, written and read; the
+texts of PDF, Word and HTML.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _USES = {
 
 
 def office_package(name: str, path: Path) -> Any:
-    """A package of the extra `office`, or a module of one; `ComponentError` that names the file if it is not installed."""
+    """A package of the extra `office`, or a module of one; `ComponentError` that names the file
+    if it is not installed.
+    """
     try:
         return import_module(name)
     except ImportError as error:
@@ -41,7 +45,8 @@ def office_package(name: str, path: Path) -> Any:
 def read_document(path: Path, decode: Callable[[bytes], str]) -> str:
     """The text of a PDF, a Word document or a web page.
 
-    `DataError` if the file is damaged or encrypted, or a PDF holds pictures alone; `ComponentError` if a package is not installed.
+    `DataError` if the file is damaged or encrypted, or a PDF holds pictures alone; `ComponentError`
+    if a package is not installed.
     """
     read_head(path, "a document")
     kind = path.suffix.lower()
@@ -125,11 +130,13 @@ def write_workbook(
     choices: Mapping[str, Sequence[str]],
     path: Path,
 ) -> None:
-    """Write one sheet with a frozen header and a filter; no cell begins a formula. `DataError` if there are more rows than a sheet has.
+    """Write one sheet with a frozen header and a filter; no cell begins a formula. `DataError` if
+    there are more rows than a sheet has.
 
     Args:
         temporary: the file that is written.
-        rows: their cells, in the order of the columns; "" is an empty cell, and fractions have two digits.
+        rows: their cells, in the order of the columns; "" is an empty cell, and fractions have two
+            digits.
         widths: of the columns in characters, by name; texts in wide ones are wrapped.
         choices: what may be chosen in a column, by its name.
         path: what the file will be called.
@@ -199,7 +206,8 @@ def read_workbook(path: Path) -> dict[str, list[list[str]]]:
             ]
             for sheet in book.worksheets
         }
-    except Exception as error:  # a damaged archive is refused by zipfile, its parts by the XML reader, each in its own way
+    # a damaged archive is refused by zipfile, its parts by the XML reader, each in its own way
+    except Exception as error:
         expected, todo = (
             "a workbook (.xlsx) with the table in one of its sheets",
             "save it again as .xlsx or .csv",

@@ -27,7 +27,9 @@ def speaks_of_shortage(panic: BaseException) -> bool:
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """Turn a panic inside into polars' `ComputeError`; one for want of memory, threads or open files goes through."""
+    """Turn a panic inside into polars' `ComputeError`; one for want of memory, threads or open
+    files goes through.
+    """
     try:
         yield
     except PanicException as panic:
@@ -55,7 +57,9 @@ def write_frames(
     metadata: Mapping[str, str],
     row_group: int = ROW_GROUP,
 ) -> None:
-    """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread."""
+    """Write frames of one schema below one another, atomically; they are taken one at a time,
+    from another thread.
+    """
     failures: list[Exception] = []
 
     def read(*_: Any) -> Iterator[pl.DataFrame]:

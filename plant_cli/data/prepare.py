@@ -1,4 +1,6 @@
-"""From a dataset to a run's corpus: check, hold out validation, index the labels of train, record hashes and statistics."""
+"""From a dataset to a run's corpus: check, hold out validation, index the labels of train,
+record hashes and statistics.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def prepare(
     *,
     show: bool = False,
 ) -> StoredCorpus:
-    """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and words are found as they were.
+    """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and
+    words are found as they were.
 
     With `show`, notes show three documents with their labels.
     """
@@ -119,7 +122,8 @@ def prepare(
     further = int((labels["train_count"] == 0).sum())
     if section.zero_shot and further:
         reporter.note(
-            f"zero-shot: {further:,} labels have a title but no training document; the scorer titles can suggest them"
+            f"zero-shot: {further:,} labels have a title but no training document; the scorer "
+            "titles can suggest them"
         )
     elif section.zero_shot:
         what = "zero-shot: the table of titles has no label beside those of train"
@@ -175,7 +179,9 @@ def prepare(
 
 
 def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> WordRule:
-    """What is a word where nobody says it: names in lists of features, and in texts of numbers alone."""
+    """What is a word where nobody says it: names in lists of features, and in texts of numbers
+    alone.
+    """
     if dataset.names or any(
         character.isalpha() for text in islice(texts, TEXTS_LOOKED_AT) for character in text
     ):
@@ -191,7 +197,9 @@ def _show_documents(train: pl.DataFrame) -> Iterable[str]:
         (shown if shown.height else train).head(DOCUMENTS_SHOWN).iter_rows()
     ):
         said = " ".join(text.split())
-        yield f"document {doc_id}: '{said[:LETTERS_SHOWN]}{'…' if len(said) > LETTERS_SHOWN else ''}'"
+        yield (
+            f"document {doc_id}: '{said[:LETTERS_SHOWN]}{'…' if len(said) > LETTERS_SHOWN else ''}'"
+        )
         yield f"  labels: {first_names(labels, LABELS_SHOWN, '; ') or 'none'}"
 
 
@@ -204,7 +212,9 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
 
 
 def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
-    """Ids of the share of train that becomes validation, at most a fifth; documents of equal text stay together."""
+    """Ids of the share of train that becomes validation, at most a fifth; documents of equal
+    text stay together.
+    """
     count = min(
         max(round(section.validation_share * train.height), section.validation_minimum),
         train.height // 5,
@@ -220,7 +230,8 @@ def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> 
     if not rows:
         different = f" with {len(units):,} different texts" if len(units) < train.height else ""
         reporter.warn(
-            f"there is no validation split, and {train.height} training documents{different} are too few to hold any out"
+            f"there is no validation split, and {train.height} training documents{different} are "
+            "too few to hold any out"
         )
         return []
     reporter.note(
@@ -230,7 +241,9 @@ def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> 
 
 
 def _index_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame) -> pl.DataFrame:
-    """Labels of train, and `titled` ones, sorted: the columns of `titles`, and the documents of each split that have them."""
+    """Labels of train, and `titled` ones, sorted: the columns of `titles`, and the documents of
+    each split that have them.
+    """
     indexed = (
         pl.concat([count_labels(frames["train"]).select("label"), titled.select("label")])
         .unique()

@@ -15,12 +15,16 @@ _BREAKS = re.compile("[\t\n\u2028\u2029]")
 
 
 def printable(text: str) -> str:
-    """The text with every control character but tabs and line feeds written out, such as `\\x1b`."""
+    """The text with every control character but tabs and line feeds written out, such as
+    `\\x1b`.
+    """
     return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def printable_cell(text: str) -> str:
-    """The same for a cell of a table, which is one line: tabs and line feeds are written out too."""
+    """The same for a cell of a table, which is one line: tabs and line feeds are written out
+    too.
+    """
     return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), printable(text))
 
 
@@ -88,7 +92,9 @@ def write_markdown(table: Table) -> str:
 
 
 def write_latex(table: Table) -> str:
-    """A table in LaTeX with the rules of booktabs; title and notes stand as comments, ▲ and ▼ need amssymb."""
+    """A table in LaTeX with the rules of booktabs; title and notes stand as comments, ▲ and ▼
+    need amssymb.
+    """
 
     def line(texts: Iterable[str]) -> str:
         return " & ".join(text.translate(LATEX_ESCAPES) for text in texts) + r" \\" + "\n"

@@ -1,4 +1,6 @@
-"""CSV and TSV that are not as they should be: rows whose quotes do not fit, and cells that would be formulas."""
+"""CSV and TSV that are not as they should be: rows whose quotes do not fit, and cells that
+would be formulas.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,12 @@ def _row_pattern(separator: str, width: int, text: str) -> re.Pattern[str]:
 
 
 def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str], int, str] | None:
-    r"""A row whose quotes do not fit, from its first line on: its fields, how many lines it has, and how its quotes are meant.
+    r"""A row whose quotes do not fit, from its first line on: its fields, how many lines it has, and
+    how its quotes are meant.
 
-    It is read with `\"` for a quote, if that occurs; else with quotes that are not doubled, over as few lines as make all its fields; else
-    without quoting, which comes first between tabs. None: in no way has it as many fields as the header.
+    It is read with `\"` for a quote, if that occurs; else with quotes that are not doubled, over as
+    few lines as make all its fields; else without quoting, which comes first between tabs. None: in
+    no way has it as many fields as the header.
     """
     bare = None if width != len(row := read_bare(lines[0], separator)) else (row, 1, _BARE)
     for text, how in _WAYS if width <= _WIDEST else ():
@@ -58,14 +62,18 @@ def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str],
 
 
 def is_escaped(line: str, separator: str) -> bool:
-    r"""Whether a line holds `\,` (its separator) or ends in a backslash, as MySQL writes separators and line ends within a field."""
+    r"""Whether a line holds `\,` (its separator) or ends in a backslash, as MySQL writes
+    separators and line ends within a field.
+    """
     return f"\\{separator}" in line or line.rstrip("\r\n").endswith("\\")
 
 
 def read_escaped(
     lines: Sequence[str], separator: str, width: int
 ) -> tuple[list[str], int, str] | None:
-    """A row with backslashes before separators and line ends within its fields, as `reread` gives it."""
+    """A row with backslashes before separators and line ends within its fields, as `reread`
+    gives it.
+    """
     mark = re.escape(separator)
     pattern, text = re.compile(mark.join([rf"((?:\\.|[^\\{mark}\n])*)"] * width), re.DOTALL), ""
     for count, line in enumerate(lines[:LINES_TRIED], start=1):
@@ -107,8 +115,9 @@ def swallows(
 ) -> bool:
     """Whether a quoted field swallowed rows, by the lines of its row.
 
-    They have as many fields as the header, and half of the parts of their cells are among those of other rows (see `count_parts`), with at
-    least two characters for each row that is whole in it. Of many lines between tabs, which texts seldom have, that number is enough.
+    They have as many fields as the header, and half of the parts of their cells are among those of
+    other rows (see `count_parts`), with at least two characters for each row that is whole in it.
+    Of many lines between tabs, which texts seldom have, that number is enough.
     """
     rows = [read_bare(line, separator) for line in lines]
     whole = sum(len(row) == width for row in rows)
@@ -157,7 +166,9 @@ _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def guard_cell(text: str) -> str:
-    """A cell for a file that people open: `'` before what a spreadsheet would take for a formula, control characters written out."""
+    """A cell for a file that people open: `'` before what a spreadsheet would take for a
+    formula, control characters written out.
+    """
     shown = _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     return f"'{shown}" if _FORMULA.match(text) and not _SIGNED.fullmatch(text) else shown
 

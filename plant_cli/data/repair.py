@@ -38,11 +38,12 @@ CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
 
 
 def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
-    """Put right what `plant data check` finds, as far as no judgement is needed; the cleaned splits, and every change (`CHANGES`).
+    """Put right what `plant data check` finds, as far as no judgement is needed; the cleaned
+    splits, and every change (`CHANGES`).
 
-    Labels are trimmed and get one spelling (the most frequent); control characters become blanks, and hidden ones go; documents without
-    text go, and those that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids
-    become unique.
+    Labels are trimmed and get one spelling (the most frequent); control characters become blanks,
+    and hidden ones go; documents without text go, and those that repeat a text of their split,
+    whose labels are joined; training documents go whose text another split has; ids become unique.
     """
     parts: Parts = {name: frame.select(*DOCUMENT_COLUMNS) for name, frame in frames.items()}
     changes: list[pl.DataFrame] = []
@@ -101,7 +102,9 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
 def repair_evidence(
     spans: pl.DataFrame, frames: Frames, parts: Parts
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Spans of evidence in the spelling of the cleaned copy, and every one (`CHANGES`) whose document or label the copy does not have."""
+    """Spans of evidence in the spelling of the cleaned copy, and every one (`CHANGES`) whose
+    document or label the copy does not have.
+    """
     known = _find_spellings(
         {name: tidy(frame.with_columns(_SHOWN_LABELS)) for name, frame in frames.items()}
     )
@@ -231,7 +234,9 @@ DOCUMENTS_PER_ROW_GROUP = 20_000  # documents that a reader of Parquet holds tog
 def write_corpus(
     parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None
 ) -> list[Path]:
-    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them; the files."""
+    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded
+    pairs beside them; the files.
+    """
     single = bool(output.suffix)
     if not single and output.exists() and not output.is_dir():
         what, expected = (
@@ -246,7 +251,10 @@ def write_corpus(
             "a share of a corpus is written into one folder with the others",
             f"'{output}', --shard {shard}",
         )
-        todo = f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there"
+        todo = (
+            f"name a folder, such as {output.stem}: it is read as one corpus when all shares "
+            "are there"
+        )
         raise UsageError(what, where=where, expected="a name without suffix", todo=todo)
     suffix = (
         "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
@@ -282,7 +290,8 @@ def write_corpus(
     for path in paths:
         output_format(path)
     aside: dict[Path, Path] = {}
-    # places are closed in reverse: the corpus itself takes its own last, when all that belongs to it is there
+    # places are closed in reverse: the corpus itself takes its own last, when all that belongs to
+    # it is there
     with _put_back(aside), ExitStack() as places:
         for path, batches in documents.items():
             schema = DOCUMENT_SCHEMA | ({"split": pl.String()} if single else {})
@@ -299,7 +308,9 @@ def write_corpus(
 
 @contextmanager
 def _put_back(aside: Mapping[Path, Path]) -> Iterator[None]:
-    """Remove the files that were set aside in the block, or give them their names again if it fails."""
+    """Remove the files that were set aside in the block, or give them their names again if it
+    fails.
+    """
     try:
         yield
     except BaseException:
@@ -346,7 +357,9 @@ def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
 def write_format(
     dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool
 ) -> tuple[list[Path], Sequence[str]]:
-    """Write a corpus as a folder in the format of a dataset plugin; the files, and remarks on what the format cannot hold."""
+    """Write a corpus as a folder in the format of a dataset plugin; the files, and remarks on
+    what the format cannot hold.
+    """
     require_free(output, force=force, folder=True)
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
     with replacing_folder(output) as folder:

@@ -14,7 +14,9 @@ MOST_SHARDS = 1_000_000  # shards of one corpus
 
 @dataclass(frozen=True)
 class Shard:
-    """Share `number` of `of`: every `of`-th document from the `number`-th on, so that shares are alike."""
+    """Share `number` of `of`: every `of`-th document from the `number`-th on, so that shares
+    are alike.
+    """
 
     number: int
     of: int
@@ -42,7 +44,9 @@ class Shard:
         return slice((self.number - 1 - start) % self.of, None, self.of)
 
     def part(self, total: int) -> range:
-        """Its rows of `total` where shares are consecutive rows, so that they make the whole one after the other."""
+        """Its rows of `total` where shares are consecutive rows, so that they make the whole
+        one after the other.
+        """
         return range(total * (self.number - 1) // self.of, total * self.number // self.of)
 
     def __str__(self) -> str:
@@ -50,7 +54,9 @@ class Shard:
 
 
 def find_paths(patterns: Sequence[str]) -> list[Path]:
-    """What patterns such as `shards/*/mig` name, each once and sorted; one that is there by that very name is no pattern."""
+    """What patterns such as `shards/*/mig` name, each once and sorted; one that is there by
+    that very name is no pattern.
+    """
     return sorted(
         {
             Path(path)
@@ -85,7 +91,8 @@ def require_whole(shards: Mapping[Path, Shard]) -> None:
     if wrong:
         raise UsageError(
             wrong,
-            where=f"--merge: {', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
+            where="--merge: "
+            f"{', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
             expected="every shard of one division once, such as 1/2 and 2/2",
             todo="name all of them; `plant mig --shard i/n` makes one that is missing",
         )

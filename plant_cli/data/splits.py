@@ -44,7 +44,9 @@ def split_documents(
     method: Method = "uniform",
     groups: pl.Series | None = None,
 ) -> dict[SplitName, pl.DataFrame]:
-    """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks."""
+    """Splits of the given shares; documents of equal text, and of one group, stay together, so
+    that nothing leaks.
+    """
     units = find_units(documents, groups)
     wanted = {name: share for name, share in shares.items() if share > 0}
     given, rng = list(wanted.values()), np.random.default_rng(seed)
@@ -59,7 +61,9 @@ def split_documents(
 
 
 def find_units(documents: pl.DataFrame, groups: pl.Series | None) -> Ints:
-    """What must stay together: the number of each document's unit, documents of equal text or group having one [N]."""
+    """What must stay together: the number of each document's unit, documents of equal text or
+    group having one [N].
+    """
     texts = documents["text"].rank("dense").to_numpy().astype(np.int64) - 1
     if groups is None:
         return texts
@@ -130,7 +134,9 @@ def _place_stratified(
 def _choose(
     desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float
 ) -> int:
-    """The split for a unit: of those that have room for at least half of it, the one that wants the label most."""
+    """The split for a unit: of those that have room for at least half of it, the one that wants
+    the label most.
+    """
     able = np.flatnonzero(room >= size / 2 - TINY_SHARE)
     if not len(able):
         return int(np.argmax(room))
@@ -164,7 +170,9 @@ _RANGE = re.compile(r"(\d+)-(\d*)")
 
 
 def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]]:
-    """The part of a dataset that the section asks for, and what was left out; the dataset itself if it asks for nothing."""
+    """The part of a dataset that the section asks for, and what was left out; the dataset
+    itself if it asks for nothing.
+    """
     steps: dict[Callable[[Parts, DataSection], tuple[Parts, list[str]]], bool] = {
         _resplit: data.resplit,
         _hold_out_groups: data.group_column is not None and not data.resplit,
@@ -255,7 +263,10 @@ def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
 def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     pooled = pl.concat(parts.values())
     if data.validation_share + data.test_share >= 1:
-        what = f"test {data.test_share} and validation {data.validation_share} leave no document to train on"
+        what = (
+            f"test {data.test_share} and validation {data.validation_share} leave no document "
+            "to train on"
+        )
         expected = "shares whose sum is below 1"
         raise UsageError(
             what,
@@ -268,12 +279,15 @@ def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
         pooled, shares, seed=data.subset_seed, method=data.sampling, groups=_groups(pooled)
     )
     return found, [
-        f"split again ({data.sampling}): {', '.join(f'{name} {part.height:,}' for name, part in found.items())}"
+        f"split again ({data.sampling}): "
+        f"{', '.join(f'{name} {part.height:,}' for name, part in found.items())}"
     ]
 
 
 def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
-    """Refuse nothing, but say how many groups occur in several splits; make a validation split that keeps groups together."""
+    """Refuse nothing, but say how many groups occur in several splits; make a validation split
+    that keeps groups together.
+    """
     places = (
         pl.concat(part.select(GROUP_COLUMN, split=pl.lit(name)) for name, part in parts.items())
         .drop_nulls()
@@ -314,14 +328,18 @@ def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
         dropped = part.height - kept[name].height
         if dropped:
             remarks.append(
-                f"{name}: {dropped:,} documents repeat a text but for case, blanks and punctuation, and are left out"
+                f"{name}: {dropped:,} documents repeat a text but for case, blanks and "
+                "punctuation, and are left out"
             )
     return kept, remarks
 
 
 def _drop_leaks(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     kept, dropped = drop_leaks(parts)
-    remark = f"{dropped.height:,} training documents have a text of another split and are left out of train"
+    remark = (
+        f"{dropped.height:,} training documents have a text of another split and are left out "
+        "of train"
+    )
     return kept, [remark] if dropped.height else []
 
 

@@ -1,4 +1,6 @@
-"""A prepared corpus in a run folder: its labels are kept there, its texts are read from their source and compared by hash."""
+"""A prepared corpus in a run folder: its labels are kept there, its texts are read from their
+source and compared by hash.
+"""
 
 # ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
@@ -35,7 +37,9 @@ from plant_cli.data.word_analysis import WordAnalyser
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCorpus:
-    """See `plant_cli.api.Corpus`. A split is read from its source when it is first asked for, and kept in memory."""
+    """See `plant_cli.api.Corpus`. A split is read from its source when it is first asked for,
+    and kept in memory.
+    """
 
     folder: Path
     record: CorpusRecord
@@ -95,16 +99,19 @@ class StoredCorpus:
                 f"the corpus has no split '{name}'",
                 where=", ".join(self.record.files) or str(self.folder),
                 expected=f"one of {', '.join(self)}",
-                todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
+                todo="use one that there is (--split), or make splits with `plant data split` "
+                "before anything is trained",
             )
         table = (
             read_corpus_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
         )
         if table is None:
             raise ArtefactError(
-                "the run holds no file of gold labels: it is an exported model, or of an earlier version",
+                "the run holds no file of gold labels: it is an exported model, or of an earlier "
+                "version",
                 where=str(self.folder / GOLD_FILE),
-                expected="the gold labels of every split, which are written when a corpus is prepared",
+                expected="the gold labels of every split, which are written when a corpus is "
+                "prepared",
                 todo=NEW_RUN,
             )
         table = table.filter(pl.col("split") == name)
@@ -173,7 +180,9 @@ class StoredCorpus:
         )
 
     def _read(self, source: SplitName) -> Iterator[pl.DataFrame]:
-        """The tidy documents of a split of the source, in batches; at the end they are compared by hash with those of the record."""
+        """The tidy documents of a split of the source, in batches; at the end they are compared
+        by hash with those of the record.
+        """
         if source in self.documents:
             yield from self.documents[source].iter_slices(DOCUMENTS_IN_MEMORY)
             return
@@ -186,14 +195,18 @@ class StoredCorpus:
             yield documents
         if differences := fingerprint.record().differences(self.record.splits[source]):
             raise self._other_source(
-                f"the split '{source}' has other {', '.join(differences)} than when the run was made"
+                f"the split '{source}' has other {', '.join(differences)} than when the run was "
+                "made"
             )
 
     def _other_source(self, what: str) -> ArtefactError:
         where = (
             f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
         )
-        todo = f"put the corpus back as it was; or go on with what it is now: `plant train --continue`; or {NEW_RUN}"
+        todo = (
+            "put the corpus back as it was; or go on with what it is now: `plant train "
+            f"--continue`; or {NEW_RUN}"
+        )
         return ArtefactError(
             what, where=where, expected="the corpus that the run was made from", todo=todo
         )
@@ -204,7 +217,9 @@ def open_corpus(
     load: Callable[[], Dataset],
     documents: Mapping[SplitName, pl.DataFrame] | None = None,
 ) -> StoredCorpus:
-    """The corpus that `prepare` wrote; `documents` of its source are those that it has just read."""
+    """The corpus that `prepare` wrote; `documents` of its source are those that it has just
+    read.
+    """
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
     index, empty = read_labels(folder), list[str]()  # a million empty lists are one object

@@ -1,4 +1,6 @@
-"""Tables of every format: read lazily, written atomically; cells that hold lists, and sparse matrices."""
+"""Tables of every format: read lazily, written atomically; cells that hold lists, and sparse
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def load_sparse(path: Path) -> csr_array:
             full_check=True
         )  # columns beyond the last one would be read outside of the memory
         return matrix
-    except Exception as error:  # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
+    # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
+    except Exception as error:
         raise ValueError(first_line(error)) from error
 
 
@@ -59,16 +62,20 @@ LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
 def scan_table(
     path: Path, *, encoding: str | None = None, bad: BadRows | None = None
 ) -> pl.LazyFrame:
-    """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones wait in files then.
+    """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones
+    wait in files then.
 
-    In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
+    In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is
+    null.
 
     Args:
-        encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
+        encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with
+            their mark).
         bad: takes the rows that cannot be read; without it the first such row is an error.
 
     Raises:
-        DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
+        DataError: the file is missing, empty, truncated, not in its encoding or no table; with the
+            line where there is one.
     """
     if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path)
@@ -84,25 +91,33 @@ def scan_table(
 
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
-    """The columns of a table, from its first lines; none for a JSON list and for what is no table."""
+    """The columns of a table, from its first lines; none for a JSON list and for what is no
+    table.
+    """
     if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path).collect_schema().names()
     return peek_names(peek_text(path, encoding))
 
 
 def text_columns(given: str, columns: Sequence[str]) -> list[str]:
-    """The columns that an option such as `title,abstract` names; one whose own name holds a comma is taken as it is."""
+    """The columns that an option such as `title,abstract` names; one whose own name holds a
+    comma is taken as it is.
+    """
     return [given] if given in columns else [name.strip() for name in given.split(",")]
 
 
 def label_field(given: str, columns: Sequence[str]) -> tuple[str, str]:
-    """The column of the labels and the key of the objects in it that an option such as `genres.name` names; "": no key."""
+    """The column of the labels and the key of the objects in it that an option such as
+    `genres.name` names; "": no key.
+    """
     name, _, key = given.partition(".")
     return (name, key) if given not in columns and key and name in columns else (given, "")
 
 
 def join_columns(names: Sequence[str]) -> pl.Expr:
-    """The texts of several columns as one, each on a line of its own, empty ones left out; one column is left as it is."""
+    """The texts of several columns as one, each on a line of its own, empty ones left out; one
+    column is left as it is.
+    """
     if len(names) == 1:
         return pl.col(names[0])
     cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
@@ -112,7 +127,9 @@ def join_columns(names: Sequence[str]) -> pl.Expr:
 
 
 def table_format(path: Path) -> str | None:
-    """The format that a file's name promises, such as `.csv` (for `x.csv.gz` too); None when it promises no table."""
+    """The format that a file's name promises, such as `.csv` (for `x.csv.gz` too); None when it
+    promises no table.
+    """
     suffix = Path(bare_name(path)).suffix.lower()
     return suffix if suffix in FORMATS else None
 
@@ -123,13 +140,17 @@ def base_name(path: Path) -> str:
 
 
 def name_beside(corpus: Path, what: str) -> Path:
-    """Where a table that belongs to a corpus file stands: for `notes.csv` and "labels" that is `notes.labels.csv`."""
+    """Where a table that belongs to a corpus file stands: for `notes.csv` and "labels" that is
+    `notes.labels.csv`.
+    """
     base = base_name(corpus)
     return corpus.with_name(f"{base}.{what}{corpus.name.removeprefix(base)}")
 
 
 def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
-    """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError` that names `where`."""
+    """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError`
+    that names `where`.
+    """
     try:
         with panics_as_errors():
             return frame.collect()
@@ -166,21 +187,25 @@ def whole_numbers(column: str) -> pl.Expr:
 
 
 def output_format(path: Path) -> str:
-    """The format in which `write_table` writes a file of that name; ask before long work for the table."""
+    """The format in which `write_table` writes a file of that name; ask before long work for
+    the table.
+    """
     form = table_format(path)
     packed = path.suffix.lower() if path.suffix.lower() in SUFFIXES else None
     if form is None or (packed and (form == ".parquet" or packed not in WRITTEN)):
         raise DataError(
             f"no table format goes by the name '{path.name}'",
             where=str(path),
-            expected=f"a name that ends in {', '.join(FORMATS)} (.gz or .zst may follow, except after .parquet)",
+            expected=f"a name that ends in {', '.join(FORMATS)} (.gz or .zst may follow, except "
+            "after .parquet)",
             todo="choose such a name for the output, for example data.parquet",
         )
     return form
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table atomically, in the format that the name promises; lists become JSON in the cells of CSV and TSV.
+    """Write a table atomically, in the format that the name promises; lists become JSON in the
+    cells of CSV and TSV.
 
     `DataError` if the name promises none of the formats.
     """
@@ -193,7 +218,9 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
-    """Write frames of one schema below one another, as `write_table` writes one, in a text format (any but Parquet), not atomically."""
+    """Write frames of one schema below one another, as `write_table` writes one, in a text
+    format (any but Parquet), not atomically.
+    """
     form = output_format(path)
     with writing_bytes(path) as stream:
         if form == ".json":

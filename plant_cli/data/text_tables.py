@@ -1,4 +1,6 @@
-"""Tables in text: rows of CSV and TSV, objects of JSON lines and of a JSON list, in one pass; what cannot be read is named by its line."""
+"""Tables in text: rows of CSV and TSV, objects of JSON lines and of a JSON list, in one pass;
+what cannot be read is named by its line.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ def show_names(names: Iterable[str]) -> str:
 def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl.DataFrame]:
     """A table in text as frames, one for each `CHARACTERS_PER_BLOCK` of it, at least one.
 
-    In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null. A short row is filled with nulls.
+    In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is
+    null. A short row is filled with nulls.
     """
     head = peek_text(path, encoding)
     refuse_text(head, str(path))
@@ -133,7 +136,9 @@ def peek_names(head: str) -> list[str]:
 
 
 class _Lines:
-    """The lines of a file for `csv`, a carriage return alone as NUL; those of a row are held, since they may be read again."""
+    """The lines of a file for `csv`, a carriage return alone as NUL; those of a row are held,
+    since they may be read again.
+    """
 
     def __init__(self, path: Path, encoding: str | None, bad: BadRows) -> None:
         self.path, self.encoding, self.bad = path, encoding, bad
@@ -197,11 +202,14 @@ def read_rows(
     *,
     exact: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table with the line on which each begins, the header first; blank lines are left out.
+    """The rows of a table with the line on which each begins, the header first; blank lines are
+    left out.
 
-    A row that has more fields than the header, or bytes that are not in the encoding, goes to `bad`. A row with fewer fields is filled
-    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`). A row whose quotes do not fit is read
-    as it was meant, of which `bad` takes note. `DataError` if the header is not in the encoding, or a quoted field of it is not closed.
+    A row that has more fields than the header, or bytes that are not in the encoding, goes to
+    `bad`. A row with fewer fields is filled up with empty ones; it goes to `bad` too where rows
+    must be as long as the header (`exact`). A row whose quotes do not fit is read as it was meant,
+    of which `bad` takes note. `DataError` if the header is not in the encoding, or a quoted field
+    of it is not closed.
     """
     csv.field_size_limit(2**31 - 1)
     lines, width = _Lines(path, encoding, bad), 0
@@ -244,7 +252,9 @@ def read_rows(
 
 
 def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str], bool]]:
-    """Rows, with the line on which each begins and whether one of its lines went to `bad`; where quotes do not fit, a row is read again."""
+    """Rows, with the line on which each begins and whether one of its lines went to `bad`;
+    where quotes do not fit, a row is read again.
+    """
     rows, width = csv.reader(lines, delimiter=separator, strict=True), 0
     while True:
         try:
@@ -291,7 +301,9 @@ def _is_odd(line: str, separator: str) -> bool:
 def _mend_row(
     lines: _Lines, row: list[str] | None, separator: str, width: int
 ) -> tuple[list[str] | None, int | None]:
-    """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of how many lines; None: all of them."""
+    """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of
+    how many lines; None: all of them.
+    """
     escaped, own = (
         (row is None or len(row) != width) and is_escaped(lines.held[0][1], separator),
         len(lines.held),
@@ -310,7 +322,8 @@ def _mend_row(
             lines.bad.note(
                 lines.path,
                 line,
-                f"a quote without an end took in {len(taken):,} lines, which are rows by themselves",
+                f"a quote without an end took in {len(taken):,} lines, which are rows by "
+                "themselves",
             )
             return read_bare(texts[0], separator), 1
     if found is not None:
@@ -367,7 +380,9 @@ def _read_separated(
 
 
 def _check_names(row: Sequence[str], where: str) -> list[str]:
-    """The names of the columns; refuses two of one name, since it could not be said which of them is meant."""
+    """The names of the columns; refuses two of one name, since it could not be said which of
+    them is meant.
+    """
     row = [name.strip() for name in row]
     repeated = sorted({name for name in row if name and row.count(name) > 1})
     if repeated:
@@ -382,7 +397,9 @@ def _check_names(row: Sequence[str], where: str) -> list[str]:
 
 
 def _find_separator(head: str) -> str | None:
-    """The separator with which the first row has as many fields as the header; of several the one that makes most columns."""
+    """The separator with which the first row has as many fields as the header; of several the
+    one that makes most columns.
+    """
     first = next((line for line in head.splitlines() if line.strip()), "")
     bare = _QUOTED.sub("", first)
     counts = {separator: bare.count(separator) for separator in _SEPARATORS if separator in bare}
@@ -520,7 +537,8 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
             raise ValueError(
-                f"the key '{shorten(next(name for name in names if names.count(name) > 1))}' stands twice in an object"
+                f"the key '{shorten(next(name for name in names if names.count(name) > 1))}' "
+                "stands twice in an object"
             )
         return dict(pairs)
 
@@ -539,7 +557,9 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
 
 
 def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") -> DataError:
-    """The first of JSON objects, each right in itself, with which polars does not read the lines (or the objects of a list) so far."""
+    """The first of JSON objects, each right in itself, with which polars does not read the
+    lines (or the objects of a list) so far.
+    """
     last = _find_odd(lines)
     number, text = lines[last]
     what, expected = (
@@ -570,7 +590,9 @@ def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") 
 
 
 def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFrame | None:
-    """The table in a file that is one JSON object; None if its lines are objects, or the object is a row."""
+    """The table in a file that is one JSON object; None if its lines are objects, or the object
+    is a row.
+    """
     filled = [line for line in head.splitlines() if line.strip()]
     if len(filled) > 1 and filled[0].rstrip().endswith("}"):
         return None
@@ -584,7 +606,9 @@ def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFram
 
 
 def unwrap_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The rows in a JSON object: its list of objects, columns (lists, or objects by row), or objects by id; None if it is a row itself."""
+    """The rows in a JSON object: its list of objects, columns (lists, or objects by row), or
+    objects by id; None if it is a row itself.
+    """
 
     def longest(part: Any) -> int:
         parts = part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()

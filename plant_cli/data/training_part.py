@@ -1,4 +1,6 @@
-"""A part of a run's training documents: fewer documents train, while labels, validation and test stay those of the run."""
+"""A part of a run's training documents: fewer documents train, while labels, validation and
+test stay those of the run.
+"""
 
 # ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
@@ -19,7 +21,9 @@ from plant_cli.data.store import StoredCorpus
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPart:
-    """See `plant_cli.api.Corpus`: the corpus `whole` of which only some documents train. Labels keep their places, and are counted anew."""
+    """See `plant_cli.api.Corpus`: the corpus `whole` of which only some documents train. Labels
+    keep their places, and are counted anew.
+    """
 
     whole: StoredCorpus = field(repr=False)
     rows: npt.NDArray[np.int64]  # of the training documents that are left, ascending [n]
@@ -59,7 +63,9 @@ class TrainingPart:
 
 
 def take_part(whole: StoredCorpus, share: float, data: DataSection) -> TrainingPart:
-    """A share of the training documents by `data.sampling` and `data.subset_seed`; a larger uniform sample contains a smaller one."""
+    """A share of the training documents by `data.sampling` and `data.subset_seed`; a larger
+    uniform sample contains a smaller one.
+    """
     train = whole.gold_labels("train")
     names = [list(map(str, row)) for row in np.split(train.gold.indices, train.gold.indptr[1:-1])]
     frame = pl.DataFrame(

@@ -50,8 +50,8 @@ _ENOUGH = (
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label`, `title` (null where it is empty) and the other `VOCABULARY_COLUMNS`, each label once; a note names a label with
-    several titles.
+    """`label`, `title` (null where it is empty) and the other `VOCABULARY_COLUMNS`, each label
+    once; a note names a label with several titles.
     """
     if dataset.labels is None:
         return pl.DataFrame(schema={name: VOCABULARY_SCHEMA[name] for name in VOCABULARY_COLUMNS})
@@ -80,13 +80,16 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
     )
     if len(several):
         reporter.note(
-            f"{len(several):,} labels have several titles in the table of titles, such as '{several[0]}': the first counts"
+            f"{len(several):,} labels have several titles in the table of titles, such as "
+            f"'{several[0]}': the first counts"
         )
     return rows.unique("label", keep="first", maintain_order=True)
 
 
 def find_titled(titles: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `read_titles` that have a title and are not deprecated: labels that can be suggested without a training document."""
+    """The rows of `read_titles` that have a title and are not deprecated: labels that can be
+    suggested without a training document.
+    """
     return titles.filter(pl.col("title").is_not_null() & ~pl.col("deprecated"))
 
 
@@ -107,7 +110,8 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
         else "no label of train has a title"
     )
     reporter.warn(
-        f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)"
+        f"{found} in the table of titles ({examples}): are labels written alike in both? "
+        "(--titles names another table)"
     )
 
 
@@ -118,7 +122,8 @@ _DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*.([\w.-]+)")
 def read_vocabulary(
     path: Path, purpose: Purpose | None = None, encoding: str | None = None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised.
+    """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and
+    remarks on what was recognised.
 
     Args:
         purpose: what it is read for; it decides on languages and on columns.
@@ -162,7 +167,9 @@ def read_vocabulary(
 
 
 def _merge_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """One row for each label: the first title and description, and all that the rows list; further titles are other names."""
+    """One row for each label: the first title and description, and all that the rows list;
+    further titles are other names.
+    """
     repeated = table.filter(pl.col("label").is_duplicated())
     if repeated.is_empty():
         return table, []
@@ -188,17 +195,19 @@ def _merge_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         )
         other = f"others ('{others[0]}') are other names"
         remarks = [
-            f"{several.height:,} labels have several titles, such as '{label}': the first ('{title}') counts, {other}"
+            f"{several.height:,} labels have several titles, such as '{label}': the first "
+            f"('{title}') counts, {other}"
         ]
     names = pl.concat_list("further", "alternatives").list.unique(maintain_order=True)
     return merged.with_columns(alternatives=names).select(*VOCABULARY_SCHEMA), remarks
 
 
 def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame, list[str]]:
-    """The labels of a dataset as its vocabulary knows them: what the dataset itself knows fills the gaps.
+    """The labels of a dataset as its vocabulary knows them: what the dataset itself knows fills the
+    gaps.
 
-    A label that the vocabulary writes in another way (see `align`) is found too, where only one label of it is so written; it keeps the
-    spelling of the documents.
+    A label that the vocabulary writes in another way (see `align`) is found too, where only one
+    label of it is so written; it keeps the spelling of the documents.
     """
     used = find_used_labels(dataset)
     table, remarks = read_respelled(
@@ -215,7 +224,8 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
         successor = f", replaced by {', '.join(instead)}" if instead else ""
         remarks.append(
-            f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}"
+            f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such "
+            f"as '{label}'{successor}"
         )
     silent = SilentReporter()
     own = read_titles(dataset, silent)
@@ -225,7 +235,9 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
 def read_respelled(
     path: Path, purpose: Purpose, encoding: str | None = None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used; parents and successors, too."""
+    """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used;
+    parents and successors, too.
+    """
     table, remarks = read_vocabulary(path, purpose, encoding)
     aligned, said = align(table, purpose.used)
     replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique(
@@ -246,7 +258,9 @@ def read_respelled(
 
 
 def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
-    """A dataset with ids of its vocabulary in place of labels that are titles there, where one id has the title; a remark counts them."""
+    """A dataset with ids of its vocabulary in place of labels that are titles there, where one
+    id has the title; a remark counts them.
+    """
     used, file = find_used_labels(dataset).to_frame("name"), data.vocabulary or data.titles
     if file is None:
         return dataset
@@ -262,12 +276,17 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
         name: [part.with_columns(labels) for part in parts_of(dataset, name)]
         for name in dataset.splits
     }
-    remark = f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, and have its ids"
+    remark = (
+        f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, "
+        "and have its ids"
+    )
     return with_parts(replace(dataset, remarks=[*dataset.remarks, remark]), parts)
 
 
 def _describe(dataset: Dataset, used: pl.Series, language: str | None) -> Purpose:
-    """What the vocabulary of a dataset is read for; its first documents are read when they are asked for."""
+    """What the vocabulary of a dataset is read for; its first documents are read when they are
+    asked for.
+    """
     first = cache(lambda: next(read_batches(dataset, find_splits(dataset)[0])))
     return Purpose(
         language,
@@ -286,7 +305,8 @@ def _without_scheme(cells: pl.Expr) -> pl.Expr:
 
 
 _WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
-    # how a label of the vocabulary is written in the documents: in words, column, key that is then equal, whether that is beyond doubt
+    # how a label of the vocabulary is written in the documents: in words, column, key that is then
+    # equal, whether that is beyond doubt
     ("by leaving aside dots and case", "label", bare_key, True),
     ("by leaving aside http, https and final slashes", "label", _without_scheme, True),
     ("as notations", "notation", bare_key, True),
@@ -305,13 +325,17 @@ _WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
     ),
     ("by their titles", "title", _lower, False),
 )
-_SURE = 0.5  # share of the labels that are not found yet, from which a way of writing that is in doubt is believed
+# share of the labels that are not found yet, from which a way of writing that is in doubt is
+# believed
+_SURE = 0.5
 
 
 def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.DataFrame, list[str]]:
-    """Rows for labels of the documents that the table writes in another way, in the spelling of the documents; and remarks.
+    """Rows for labels of the documents that the table writes in another way, in the spelling of the
+    documents; and remarks.
 
-    The column `written` has the spelling of the table. Only what fits one label of the table counts.
+    The column `written` has the spelling of the table. Only what fits one label of the table
+    counts.
     """
     given = pl.DataFrame({"label": used}, schema={"label": pl.String})
     missing, unused = (
@@ -338,7 +362,8 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
             label, first, second = several["label"][0], *several["written"][:2]
             count = several["label"].n_unique()
             remarks.append(
-                f"{count:,} labels of the documents fit several of the vocabulary, such as '{label}' ('{first}', '{second}')"
+                f"{count:,} labels of the documents fit several of the vocabulary, such as "
+                f"'{label}' ('{first}', '{second}')"
             )
         if found.is_empty():
             continue
@@ -349,7 +374,8 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
             remarks.append(f"{found.height:,} labels of the documents were found {how}, {example}")
         else:
             remarks.append(
-                f"{found.height:,} labels of the documents would be found {how}, {example}: too few to rely on"
+                f"{found.height:,} labels of the documents would be found {how}, {example}: too "
+                "few to rely on"
             )
     return pl.concat(
         [table.clear().with_columns(written=pl.lit(None, dtype=pl.String)), *parts]
@@ -357,7 +383,9 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
 
 
 def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """The vocabulary, with what the dataset's own table says where it says nothing: empty cells and empty lists are gaps."""
+    """The vocabulary, with what the dataset's own table says where it says nothing: empty cells
+    and empty lists are gaps.
+    """
     joined = table.join(
         own, on="label", how="full", coalesce=True, maintain_order="left_right", suffix=_OWN
     )

@@ -1,4 +1,6 @@
-"""Vocabularies in tables: whose columns are told by their names, or by what is in them; and lines of URIs and titles."""
+"""Vocabularies in tables: whose columns are told by their names, or by what is in them; and
+lines of URIs and titles.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from plant_cli.data.label_cells import split_names
 from plant_cli.data.tables import collect, peek_columns, scan_table, trim
 from plant_cli.data.text_tables import show_names
 
-VOCABULARIES_READ = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD), JSKOS, OBO, or a classification (ICD titles, ClaML, MeSH)"
+VOCABULARIES_READ = (
+    "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD), JSKOS, OBO, "
+    "or a classification (ICD titles, ClaML, MeSH)"
+)
 LISTED_FIELDS = ("alternatives", "parents", "replaced_by")
 _NAMES = {  # by column of the schema: how tables call it, in small letters with _ for other signs
     "label": (
@@ -60,7 +65,9 @@ _HEAD, _SAMPLE, _MOST = (
 
 
 def read_uri_lines(text: str) -> tuple[pl.DataFrame, list[str]] | None:
-    """Annif's TSV without a heading: a URI, with or without angle brackets, tab, title; None if the text is none."""
+    """Annif's TSV without a heading: a URI, with or without angle brackets, tab, title; None if
+    the text is none.
+    """
     head = [line.rstrip() for line in text[:_HEAD].splitlines() if line.strip()]
     fits = [_URI_LINE.fullmatch(line) for line in head[:_SAMPLE]]
     if (
@@ -116,7 +123,8 @@ def read_vocabulary_table(
         raise DataError(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
-            expected=f"one of {', '.join(_NAMES['label'][:6])}, and title or label_en; perhaps {', '.join(list(VOCABULARY_SCHEMA)[2:7])}",
+            expected=f"one of {', '.join(_NAMES['label'][:6])}, and title or label_en; perhaps "
+            f"{', '.join(list(VOCABULARY_SCHEMA)[2:7])}",
             todo="rename the columns" + hint,
         )
     nested = next(
@@ -187,7 +195,9 @@ def read_vocabulary_table(
 
 
 def _read_map(text: str) -> pl.DataFrame | None:
-    """A JSON object of ids and titles, such as `{"0": "Law"}`, or of titles and numbers; perhaps as `id2label` in another."""
+    """A JSON object of ids and titles, such as `{"0": "Law"}`, or of titles and numbers;
+    perhaps as `id2label` in another.
+    """
     try:
         pairs = json.loads(text)
     except (ValueError, RecursionError):
@@ -232,7 +242,9 @@ def _simplify(name: str) -> str:
 def _find_columns(
     table: pl.DataFrame, columns: Mapping[str, str], used: pl.Series
 ) -> dict[str, str]:
-    """The columns of a table by what they are in the schema: by their names, else by the labels of the documents and the longest texts."""
+    """The columns of a table by what they are in the schema: by their names, else by the labels
+    of the documents and the longest texts.
+    """
     named = {
         name: [columns[key] for key in keys if key in columns] for name, keys in _NAMES.items()
     }
@@ -284,7 +296,9 @@ def _is_text(column: pl.Series) -> bool:
 
 
 def _count_known(column: pl.Series, used: pl.Series) -> int:
-    """How many labels of the documents are in a column, perhaps with other dots, in other case, or as the last part of an address."""
+    """How many labels of the documents are in a column, perhaps with other dots, in other case,
+    or as the last part of an address.
+    """
     if column.dtype.is_nested():
         return 0
     cells, labels = (values.cast(pl.String).alias("label").to_frame() for values in (column, used))
@@ -300,7 +314,9 @@ def _count_known(column: pl.Series, used: pl.Series) -> int:
 
 
 def _is_label(name: str, column: pl.Series, used: pl.Series) -> bool:
-    """Whether what should be the name of a column is a label: one of the documents, or written as the labels in the column are."""
+    """Whether what should be the name of a column is a label: one of the documents, or written
+    as the labels in the column are.
+    """
     shapes = pl.Series([name, *column.drop_nulls().head(_SAMPLE)]).str.strip_chars()
     for pattern, sign in ((r"\d+", "9"), (r"\p{Lu}", "A"), (r"\p{Ll}", "a")):
         shapes = shapes.str.replace_all(pattern, sign)
@@ -315,7 +331,9 @@ def _is_label(name: str, column: pl.Series, used: pl.Series) -> bool:
 def _dot_codes(
     table: pl.DataFrame, versions: pl.Series, what: str, used: pl.Series
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Codes of ICD-9 and ICD-10 with their dots; of a code that is in both, that of the version with more labels of the documents."""
+    """Codes of ICD-9 and ICD-10 with their dots; of a code that is in both, that of the version
+    with more labels of the documents.
+    """
     parts = []
     for (version,), part in table.with_columns(version=versions).group_by(
         "version", maintain_order=True
@@ -331,7 +349,8 @@ def _dot_codes(
     dropped = rows.height - kept.height
     remarks = (
         [
-            f"{dropped:,} codes are also in another version of ICD: those of version {parts[0][1]} count"
+            f"{dropped:,} codes are also in another version of ICD: those of version "
+            f"{parts[0][1]} count"
         ]
         if dropped
         else []
@@ -340,7 +359,8 @@ def _dot_codes(
 
 
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
-    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`.
+    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such
+    as `a|b` or `["a", "b"]`.
 
     A label that has a successor is deprecated, whether the table says so or not.
     """

@@ -1,4 +1,6 @@
-"""How words are reduced: left as they are, or by the analysers of plugins, by the language of a corpus."""
+"""How words are reduced: left as they are, or by the analysers of plugins, by the language of a
+corpus.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ from plant_cli.registry import installed
 
 AUTO, NO_ANALYSER = "auto", "none"
 FEW_FORMS = ("en", "es")
-"""Languages in which `auto` leaves words as they are: there lemmas made untrained words worse (docs/decisions.md)."""
+"""Languages in which `auto` leaves words as they are: there lemmas made untrained words worse
+(docs/decisions.md).
+"""
 FEW_IN_CORPUS = 0.05  # share of the documents below which a language is not one of the corpus
-RECOGNISED = 0.2  # share of the documents whose language must be recognised; else several short ones are looked at together
+# share of the documents whose language must be recognised; else several short ones are looked at
+# together
+RECOGNISED = 0.2
 BUNCH = 40  # short documents
 MOST_FORMS = (
     1 << 20
@@ -27,8 +33,8 @@ MOST_FORMS = (
 
 
 class WordAnalyser:
-    """See `plant_cli.api.Analyser`. Of several languages the text's own decides; a text whose language is not recognised, or is none of
-    the corpus, is read in its main one.
+    """See `plant_cli.api.Analyser`. Of several languages the text's own decides; a text whose
+    language is not recognised, or is none of the corpus, is read in its main one.
     """
 
     def __init__(self, record: AnalyserRecord) -> None:
@@ -73,7 +79,9 @@ PLAIN = WordAnalyser(AnalyserRecord())
 
 
 class _Reduced(dict[str, str]):
-    """What each form is reduced to, computed when it is first met: its letters, and the number behind them as it is."""
+    """What each form is reduced to, computed when it is first met: its letters, and the number
+    behind them as it is.
+    """
 
     def __init__(self, name: str, reducer: WordReducer) -> None:
         super().__init__()
@@ -124,7 +132,9 @@ def choose_analyser(
 
 
 def _package(spec: AnalyserSpec) -> str | None:
-    """The package whose version is recorded; by default the distribution that registered the analyser."""
+    """The package whose version is recorded; by default the distribution that registered the
+    analyser.
+    """
     owner = installed().owner(AnalyserSpec, spec.name)
     return spec.package or (
         owner.distribution if owner is not None and owner.version != "?" else None
@@ -132,7 +142,9 @@ def _package(spec: AnalyserSpec) -> str | None:
 
 
 def find_other_packages(record: AnalyserRecord) -> list[str]:
-    """The packages that reduce words and now have another version than when the corpus was prepared."""
+    """The packages that reduce words and now have another version than when the corpus was
+    prepared.
+    """
     now = {name: version(name) for name in record.packages}
     return [
         f"{name} {then}, now {now[name]}"
@@ -148,25 +160,30 @@ def _report(
     reporter: Reporter,
 ) -> None:
     counted = [
-        f"{'as they stand' if spec is None else spec.phrase} in {name_language(code)} ({shares[code]:.0%})"
+        f"{'as they stand' if spec is None else spec.phrase} in {name_language(code)} "
+        f"({shares[code]:.0%})"
         for code, spec in chosen.items()
     ]
     if counted:
         reporter.note(
-            f"words are counted {', '.join(counted)}: languages by share of the documents, found by content (--analyser)"
+            f"words are counted {', '.join(counted)}: languages by share of the documents, found "
+            "by content (--analyser)"
         )
     elif asked == AUTO:
         reporter.note(
-            "words are counted as they stand: the language of the documents is not recognised (--analyser)"
+            "words are counted as they stand: the language of the documents is not recognised "
+            "(--analyser)"
         )
     else:
         reporter.warn(
-            f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"
+            f"words are counted as they stand, not as {asked}: the language of the documents is "
+            "not recognised"
         )
     lacking = [name_language(code) for code, spec in chosen.items() if spec is None]
     if asked != AUTO and lacking:
         reporter.warn(
-            f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as they stand there"
+            f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as "
+            "they stand there"
         )
 
 

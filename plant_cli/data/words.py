@@ -17,8 +17,10 @@ from scipy.sparse import csr_array
 from plant_cli.api.corpus import WordRule
 from plant_cli.api.scorers import Documents, short_ends
 
-# Scripts that write no spaces between words. Each character (with its marks) is a word, and so is each pair of
-# neighbours: no dictionary is needed, and a pair carries about as much information as a word does elsewhere.
+# Scripts that write no spaces between words. Each character (with its marks) is a word, and so is
+# each pair of
+# neighbours: no dictionary is needed, and a pair carries about as much information as a word does
+# elsewhere.
 UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f"  # Myanmar
@@ -32,7 +34,8 @@ UNSPACED_SCRIPTS = (
     "\uff66-\uff9d"  # half-width Katakana
     "\U00020000-\U000323af"  # CJK extensions B to H
 )
-_JOINERS = "\u200c\u200d"  # they shape letters within a word (Persian, Indic scripts) and do not separate words
+# they shape letters within a word (Persian, Indic scripts) and do not separate words
+_JOINERS = "\u200c\u200d"
 _LETTER, _CHARACTER, _MARK = (
     rf"[\p{{L}}--[{UNSPACED_SCRIPTS}]]",
     rf"[\p{{L}}&&[{UNSPACED_SCRIPTS}]]",
@@ -40,14 +43,17 @@ _LETTER, _CHARACTER, _MARK = (
 )
 _INNER = rf"[{_LETTER}{_MARK}]"
 _LATIN_LETTERS = "A-Za-z\\xaa\\xb5\\xba\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u024f"
-# Most texts hold Latin letters without loose marks, and punctuation: there the standard library finds the same words, and much faster.
+# Most texts hold Latin letters without loose marks, and punctuation: there the standard library
+# finds the same words, and much faster.
 _LATIN_TEXT = re.compile("[\\x00-\\u024f\\u2010-\\u205e\\u20ac]*")
 _IS_LATIN = np.array(
     [re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for code in range(0x251)]
 )  # the last: all signs beyond
 _UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+|\p{{Nd}}++", regex.VERSION1)
 MOST_DIGITS = 4
-"""Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
+"""Digits that a number has at most to be a word: longer ones name one thing each (telephones,
+accounts) and teach nothing.
+"""
 REMEMBERED, LONGEST_REMEMBERED = (
     1 << 17,
     64,
@@ -60,8 +66,9 @@ Piece = tuple[str, int, int]
 
 
 def _chunk(letters: str, more: str, digit: str, gap: str, joint: str) -> str:
-    """What `_cut_chunk` takes apart, by classes of characters: letters and digits, or letters behind a dot, with what belongs to them
-    behind them: a number of one or two digits after a gap, a version, date or amount, `++` or `#`.
+    """What `_cut_chunk` takes apart, by classes of characters: letters and digits, or letters
+    behind a dot, with what belongs to them behind them: a number of one or two digits after a
+    gap, a version, date or amount, `++` or `#`.
     """
     inner, either, signs = f"[{letters}{more}]", f"[{letters}{more}{digit}]", f"[.,:/{joint}]"
     short = rf"(?<![{digit}])(?:[.:]?[{gap}]|[{joint}])[{digit}]{{1,2}}+(?:\.[{digit}]{{1,2}}+)?+(?!{either}|{signs}[{digit}])"
@@ -102,18 +109,23 @@ _HEAD = regex.compile(rf"({_LETTER}{_INNER}*+)(\p{{Nd}}[\p{{Nd}}.]*+)?", regex.V
 
 
 def words(text: str, rule: WordRule = "letters") -> list[Piece]:
-    """The words of a text: (lower-cased word, start, end), offsets in code points of the text as it was given, end exclusive.
+    """The words of a text: (lower-cased word, start, end), offsets in code points of the text as it
+    was given, end exclusive.
 
-    letters: a word is a run of Unicode letters with their combining marks; everything else separates words: "don't" is "don" and "t".
-    In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Myanmar) every character with its marks is a word, and every pair
-    of neighbours too. Words are in normal form C, so that é is one word however it is coded.
+    letters: a word is a run of Unicode letters with their combining marks; everything else
+    separates words: "don't" is "don" and "t". In scripts without spaces (Chinese, Japanese, Thai,
+    Lao, Khmer, Myanmar) every character with its marks is a word, and every pair of neighbours too.
+    Words are in normal form C, so that é is one word however it is coded.
 
     mixed: these, and beside them
       - letters and digits without a gap: "BRCA1" is "brca1" and "brca";
-      - a number of at most four digits: "2019". Dates, amounts, ranges (12/03/2019, 3.5, 3-4) and longer numbers are no words;
-      - a word with the number of one or two digits that follows it: "type 2", "type: 2" and "type-2" are "type2", "type" and "2";
-        "Python 3.11" is "python3.11", "python3" and "python". In scripts without spaces a number is as a character;
-      - letters with ++ or # behind them, or with a dot before them: "C#" is "c#" and "c", ".NET" is ".net" and "net".
+      - a number of at most four digits: "2019". Dates, amounts, ranges (12/03/2019, 3.5, 3-4) and
+        longer numbers are no words;
+      - a word with the number of one or two digits that follows it: "type 2", "type: 2" and
+        "type-2" are "type2", "type" and "2"; "Python 3.11" is "python3.11", "python3" and "python".
+        In scripts without spaces a number is as a character;
+      - letters with ++ or # behind them, or with a dot before them: "C#" is "c#" and "c", ".NET" is
+        ".net" and "net".
     Digits of all scripts are 0 to 9. Longer words come before those within them.
 
     names: whatever blanks separate, as it is written but for its case: names of features.
@@ -149,7 +161,9 @@ def spell(text: str, rule: WordRule = "letters") -> list[str]:
 
 
 def find_borders(text: str, rule: WordRule = "letters") -> npt.NDArray[np.int32]:
-    """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive. Starts ascend; words may overlap."""
+    """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive.
+    Starts ascend; words may overlap.
+    """
     if rule != "letters" or not _LATIN_TEXT.fullmatch(text):
         return np.array(
             [(start, end) for _, start, end in words(text, rule)], dtype=np.int32
@@ -160,7 +174,9 @@ def find_borders(text: str, rule: WordRule = "letters") -> npt.NDArray[np.int32]
 
 
 def split_number(word: str) -> tuple[str, str]:
-    """The letters of a word, and the number behind them; no letters where it is anything else: its form is kept."""
+    """The letters of a word, and the number behind them; no letters where it is anything else:
+    its form is kept.
+    """
     match = _HEAD.fullmatch(word)
     return (match[1], match[2] or "") if match else ("", word)
 
@@ -282,12 +298,16 @@ def drop_unused(documents: Documents) -> Documents:
 
 
 def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each word that has a column is in each document, csr [B, V] float64, columns ascending."""
+    """How often each word that has a column is in each document, csr [B, V] float64, columns
+    ascending.
+    """
     return choose_columns(documents.counts, find_words(documents, columns), len(columns))
 
 
 def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width: int) -> csr_array:
-    """The same by the column of each word [W] (`find_words`), columns of a document in the order in which it first has their words."""
+    """The same by the column of each word [W] (`find_words`), columns of a document in the
+    order in which it first has their words.
+    """
     numbers = column_of[documents.numbers]
     known = np.flatnonzero(numbers >= 0)
     owners = np.repeat(np.arange(len(documents)), np.diff(documents.ends))
@@ -303,7 +323,9 @@ def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width
 
 
 def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """The column that another vocabulary has for each word of the documents [W]; −1: it has none."""
+    """The column that another vocabulary has for each word of the documents [W]; −1: it has
+    none.
+    """
     return np.fromiter(
         (columns.get(word, -1) for word in documents.vocabulary),
         dtype=np.int64,
@@ -314,7 +336,9 @@ def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[
 def choose_columns(
     matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int
 ) -> csr_array:
-    """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R, width], columns of a row ascend."""
+    """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R,
+    width], columns of a row ascend.
+    """
     places = np.append(columns, -1).astype(np.int32)[matrix.indices]
     known = places >= 0
     ends = np.append(0, np.cumsum(known, dtype=matrix.indptr.dtype))[matrix.indptr]
@@ -326,7 +350,9 @@ def choose_columns(
 
 
 def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
-    """How many documents have each term [V], from counts csr [B, V] without stored zeros or repeats."""
+    """How many documents have each term [V], from counts csr [B, V] without stored zeros or
+    repeats.
+    """
     return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
@@ -334,7 +360,9 @@ DOCUMENTS_COUNTED = 1 << 14  # at a time
 
 
 def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
-    """How often each word is in each document, csr [b, W] float64, for some documents after others: many never have all counts at once."""
+    """How often each word is in each document, csr [b, W] float64, for some documents after
+    others: many never have all counts at once.
+    """
     if len(documents) <= DOCUMENTS_COUNTED:
         yield documents.counts
         return

@@ -23,7 +23,8 @@ from plant_cli.scoring.predictions import INDICES, read_indexed
 
 UNNUMBERED = Numbering()
 EXAMPLES = 5
-_FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
+# of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
+_FEW_UNKNOWN = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,9 @@ class Predictions:
     """Predictions in the order of the gold documents."""
 
     top: Integers
-    """Columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus has nowhere, and behind the last one."""
+    """Columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus
+    has nowhere, and behind the last one.
+    """
     scores: Floats  # their scores [N, K], −inf behind the last prediction
     unknown: int  # how many predicted labels the corpus has nowhere
 
@@ -39,11 +42,12 @@ class Predictions:
 def read_predictions(
     path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED
 ) -> Predictions:
-    """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
+    """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by
+    document id.
 
-    Neither the order of documents and labels nor blanks around labels matter. Our predictions are read by label index if they have the
-    label order of gold, all others by the names of labels. `numbering`: what numbers in the file stand for, and which pairs do not
-    count.
+    Neither the order of documents and labels nor blanks around labels matter. Our predictions are
+    read by label index if they have the label order of gold, all others by the names of labels.
+    `numbering`: what numbers in the file stand for, and which pairs do not count.
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
@@ -83,7 +87,9 @@ def read_predictions(
 def _remove_pairs(
     pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path
 ) -> pl.DataFrame:
-    """Leave out the pairs that the corpus excludes, and those that the user excludes by row and number of the label."""
+    """Leave out the pairs that the corpus excludes, and those that the user excludes by row and
+    number of the label.
+    """
     if not numbering.removed and not len(gold.excluded):
         return pairs
     columns = {label: column for column, label in enumerate(gold.labels)}
@@ -102,7 +108,9 @@ def _remove_pairs(
 def _rank(
     rows: Integers, columns: Integers, scores: Floats, documents: int
 ) -> tuple[Integers, Floats]:
-    """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
+    """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column,
+    unknown labels (−1) last.
+    """
     last = np.where(columns == -1, np.iinfo(np.int64).max, columns)
     falling = (scores[1:] < scores[:-1]) | ((scores[1:] == scores[:-1]) & (last[1:] >= last[:-1]))
     in_order = (rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & falling)
@@ -124,7 +132,9 @@ def build_input(
     scores: ScoreTable | None = None,
     hierarchy: Hierarchy | None = None,
 ) -> MetricInput:
-    """What metrics are computed from: the documents that the convention keeps. `threshold`: one number, or one per label of train [L]."""
+    """What metrics are computed from: the documents that the convention keeps. `threshold`: one
+    number, or one per label of train [L].
+    """
     if not gold.matrix.nnz:
         raise DataError(
             f"no document of the {gold.split} split has a gold label",
@@ -158,14 +168,19 @@ def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
 def _check_documents(
     doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool, reporter: Reporter | None
 ) -> None:
-    """Refuse documents that are missing, foreign or repeated; where `pairs` is set, a document without a row has no predictions."""
+    """Refuse documents that are missing, foreign or repeated; where `pairs` is set, a document
+    without a row has no predictions.
+    """
     wanted, predicted = set(gold.doc_ids), set(doc_ids)
     repeated = sorted(doc_ids.filter(doc_ids.is_duplicated()).unique().drop_nulls().to_list())
     missing, extra = (
         [d for d in gold.doc_ids if d not in predicted],
         [str(d) for d in doc_ids if d not in wanted],
     )
-    expected = f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing applies)"
+    expected = (
+        f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing "
+        "applies)"
+    )
     if pairs:
         expected = f"ids of its {len(gold.doc_ids)} documents"
     todo = "predict exactly that split, or choose another one with --split"
@@ -198,7 +213,8 @@ def _check_documents(
     if missing and reporter is not None:
         say = reporter.warn if 2 * len(missing) >= len(gold.doc_ids) else reporter.note
         say(
-            f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they count as documents without predictions"
+            f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they "
+            "count as documents without predictions"
         )
 
 
@@ -245,7 +261,9 @@ def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
 
 
 def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
-    """Labels that neither train nor the gold of the split has: an error where all are such, a warning where many, or written otherwise."""
+    """Labels that neither train nor the gold of the split has: an error where all are such, a
+    warning where many, or written otherwise.
+    """
     unknown = pairs.filter(pl.col("label").is_null())["name"]
     if not len(unknown):
         return
@@ -266,11 +284,15 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
             f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
             where=str(path),
             expected=f"labels as the corpus writes them; {near}",
-            todo="write the labels (not their titles or numbers) as the corpus writes them, or name the corpus that was predicted; "
+            todo="write the labels (not their titles or numbers) as the corpus writes them, or "
+            "name the corpus that was predicted; "
             "--label-order says which label a number is",
         )
     if reporter is not None:
-        many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
+        many = (
+            f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: "
+            "each keeps its rank and counts as wrong"
+        )
         reporter.warn(f"{many} ({path}: {shown}; {near})")
 
 
@@ -284,6 +306,7 @@ def _judge_scores(pairs: pl.DataFrame, path: Path, reporter: Reporter | None) ->
         )
     elif pairs["score"].n_unique() == 1 and pairs["doc_id"].is_duplicated().any():
         reporter.warn(
-            f"{path}: every score is {pairs['score'][0]:g}: equal scores are ordered by label, so metrics of ranks (P@k, R@k, nDCG@k) "
+            f"{path}: every score is {pairs['score'][0]:g}: equal scores are ordered by label, so "
+            "metrics of ranks (P@k, R@k, nDCG@k) "
             "depend on this order"
         )

@@ -1,8 +1,10 @@
-"""The area under the ROC curve (AUC) in many resamples at once, from how often each resample counts each document.
+"""The area under the ROC curve (AUC) in many resamples at once, from how often each resample counts
+each document.
 
-AUC is the share of (positive, negative) pairs that the scores put in the right order, ties counting half. With w the weights of
-documents, positives win Σ_p w_p (Σ_c w_c ([s_c < s_p] + ½[s_c = s_p])) pairs with all pairs c, of which ½ (Σ_p w_p)² are pairs of
-positives with each other. So a resample needs the weight that lies below (or above) each positive, and scores are sorted once for all.
+AUC is the share of (positive, negative) pairs that the scores put in the right order, ties counting
+half. With w the weights of documents, positives win Σ_p w_p (Σ_c w_c ([s_c < s_p] + ½[s_c = s_p]))
+pairs with all pairs c, of which ½ (Σ_p w_p)² are pairs of positives with each other. So a resample
+needs the weight that lies below (or above) each positive, and scores are sorted once for all.
 """
 
 from __future__ import annotations
@@ -23,13 +25,18 @@ from plant_cli.network.compute import each
 Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 LANES = 128
-"""Numbers of a document that are added at a time: small enough for the table of all documents to stay in the cache."""
+"""Numbers of a document that are added at a time: small enough for the table of all documents
+to stay in the cache.
+"""
 FIELD = 12
-"""Bits of a sum of weights: a float32 holds two such sums exactly, so that one addition serves two resamples."""
+"""Bits of a sum of weights: a float32 holds two such sums exactly, so that one addition serves
+two resamples.
+"""
 
 
 def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
-    """AUC averaged over labels [R], the labels that a resample gives both positives and negatives; NaN where there are none.
+    """AUC averaged over labels [R], the labels that a resample gives both positives and negatives;
+    NaN where there are none.
 
     Args:
         scores: of N documents and L labels.
@@ -53,7 +60,9 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
 def _each_label(
     scores: AllScores, gold: csr_array, weights: Sequence[PackedWeights]
 ) -> Iterator[tuple[Floats, Floats]]:
-    """`lost_pairs` of every label that some documents have and others have not; a label in each thread."""
+    """`lost_pairs` of every label that some documents have and others have not; a label in each
+    thread.
+    """
     by_label = csc_array(gold)
     positives = np.split(by_label.indices, by_label.indptr[1:-1])
     width = max(
@@ -70,7 +79,9 @@ def _each_label(
 
 
 class PackedWeights:
-    """Weights of N documents in up to 2 · LANES resamples, two resamples in one float32. `weights`: whole numbers below 4096 [r, N]."""
+    """Weights of N documents in up to 2 · LANES resamples, two resamples in one float32.
+    `weights`: whole numbers below 4096 [r, N].
+    """
 
     def __init__(self, weights: Floats) -> None:
         self.resamples = len(weights)
@@ -107,7 +118,8 @@ class PackedWeights:
 def lost_pairs(
     scores: Scores, positives: npt.NDArray[np.integer], weights: Sequence[PackedWeights]
 ) -> tuple[Floats, Floats]:
-    """Weight of the pairs that positives lose to any document, itself included, ties counting half [R]; and of the positives [R].
+    """Weight of the pairs that positives lose to any document, itself included, ties counting half
+    [R]; and of the positives [R].
 
     `weights`: of the documents in blocks of resamples.
     """
@@ -128,10 +140,11 @@ def lost_pairs(
 
 
 def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
-    """AUC of all (document, label) pairs as one pool [R]; NaN where a resample has no positive or no negative.
+    """AUC of all (document, label) pairs as one pool [R]; NaN where a resample has no positive or
+    no negative.
 
-    The pairs won are a quadratic form in the weights: entry (d', d) counts the pairs of document d below each positive of document d'.
-    Its columns are made, used and forgotten in blocks.
+    The pairs won are a quadratic form in the weights: entry (d', d) counts the pairs of document d
+    below each positive of document d'. Its columns are made, used and forgotten in blocks.
 
     Args:
         scores: of N documents and L labels.
@@ -181,7 +194,9 @@ class _Ladder:
         )
 
     def count_below(self, scores: Scores) -> Floats:
-        """Twice the pairs that the positives of each document with gold win against the L pairs of one document; ties count half."""
+        """Twice the pairs that the positives of each document with gold win against the L pairs
+        of one document; ties count half.
+        """
         row = np.sort(scores)
         above = np.searchsorted(
             self.steps, row

@@ -25,7 +25,8 @@ COARSE = 1e-7  # scores are fp32
 
 
 def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
-    """Wilson's interval of a proportion [n], NaN where there is no trial. It holds for few trials, and where all of them are hits.
+    """Wilson's interval of a proportion [n], NaN where there is no trial. It holds for few trials,
+    and where all of them are hits.
 
     Source: Wilson 1927, Probable inference, the law of succession, and statistical inference.
     """
@@ -40,7 +41,8 @@ def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats
 
 
 class Sums:
-    """Weighted sums over documents of many metrics' contributions; a matrix that several metrics share is multiplied once.
+    """Weighted sums over documents of many metrics' contributions; a matrix that several metrics
+    share is multiplied once.
 
     `contributions`: dense or csr, each [N, M_i].
     """
@@ -92,7 +94,9 @@ def resample(
     generator: np.random.Generator,
     advance: Advance | None = None,
 ) -> Floats:
-    """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see the same draws, whatever the blocks."""
+    """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see
+    the same draws, whatever the blocks.
+    """
     sums = Sums([m.contributions for m in metrics])
     parts = []
     for block in sums.block_sizes(replicates):
@@ -108,7 +112,9 @@ def measure_and_resample(
     generator: np.random.Generator,
     advance: Advance | None,
 ) -> tuple[Floats, Floats]:
-    """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
+    """Every metric on the documents as they are [metrics], and on the same resamples of them
+    [metrics, replicates].
+    """
     same = deepcopy(generator)
     values, drawn = np.empty(len(metrics)), np.empty((len(metrics), replicates))
     sums = {i: m for i, m in enumerate(metrics) if isinstance(m, MetricValue)}
@@ -129,7 +135,9 @@ def measure_and_resample(
 
 
 def leave_out(metrics: Sequence[Metric], parts: int = JACKKNIFE_PARTS) -> Floats:
-    """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs."""
+    """Each metric without one part of the documents after the other [metrics, parts]: what a
+    jackknife needs.
+    """
     sizes = {
         m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics
     }
@@ -151,9 +159,11 @@ def leave_out(metrics: Sequence[Metric], parts: int = JACKKNIFE_PARTS) -> Floats
 
 
 def jackknife(left_out: Floats) -> float:
-    """Standard error of a metric from its values without each part of the documents [parts]; NaN where fewer than two are defined.
+    """Standard error of a metric from its values without each part of the documents [parts]; NaN
+    where fewer than two are defined.
 
-    Unlike resamples it covers the full variance of labels with one document, which is in or out and never drawn twice.
+    Unlike resamples it covers the full variance of labels with one document, which is in or out and
+    never drawn twice.
 
     Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, section 11.3.
     """
@@ -164,7 +174,9 @@ def jackknife(left_out: Floats) -> float:
 
 
 def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
-    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
+    """How often each document is drawn in each replicate [replicates, documents]; rows sum to
+    the number of documents.
+    """
     drawn = generator.integers(0, documents, size=(replicates, documents))
     drawn += np.arange(replicates)[:, None] * documents
     return (
@@ -187,12 +199,14 @@ def interval(
 
     Args:
         replicates: its resamples [B]; those in which it is undefined (NaN) are left out.
-        error: for averages over labels, the standard error by the jackknife. A label with one gold document is missing from 37% of all
-            resamples, which moves every resample of macro-F1 to one side, often past the value, and makes their spread too small: the
-            interval is moved back by that bias, and widened where its spread is less than this. Where nearly all resamples lie on one
-            side of their mean, it ends at the value.
-        documents: that count for the metric. Where each of them reaches the same end of the scale, all resamples are equal and say nothing
-            of what other documents would give; the interval is then Wilson's for a proportion of that many.
+        error: for averages over labels, the standard error by the jackknife. A label with one gold
+            document is missing from 37% of all resamples, which moves every resample of macro-F1 to
+            one side, often past the value, and makes their spread too small: the interval is moved
+            back by that bias, and widened where its spread is less than this. Where nearly all
+            resamples lie on one side of their mean, it ends at the value.
+        documents: that count for the metric. Where each of them reaches the same end of the scale,
+            all resamples are equal and say nothing of what other documents would give; the interval
+            is then Wilson's for a proportion of that many.
         within: where the metric can lie at all; an interval that was moved ends there.
     """
     replicates = replicates[~np.isnan(replicates)]
@@ -225,7 +239,9 @@ def count_measured(metric: Metric) -> int | None:
 
 
 def averages_labels(metric: Metric) -> bool:
-    """Whether a metric is an average over labels (from per-label counters) and not over documents."""
+    """Whether a metric is an average over labels (from per-label counters) and not over
+    documents.
+    """
     if isinstance(metric, WeightedMetric):
         return metric.labels is not None
     return isinstance(metric.contributions, csr_array)
@@ -237,7 +253,8 @@ class SignedRank:
 
     p: float  # two-sided p-value; 1 when no document differs
     documents: int  # documents whose values differ; the others are left out, as Wilcoxon did
-    exact: bool  # whether p comes from all sign patterns (up to 50 documents) or from the normal approximation
+    # whether p comes from all sign patterns (up to 50 documents) or from the normal approximation
+    exact: bool
 
 
 def randomise(
@@ -246,12 +263,14 @@ def randomise(
     generator: np.random.Generator,
     advance: Advance | None = None,
 ) -> Floats:
-    """Approximate randomisation: two-sided p-values [pairs] of differences, under swapping the systems' outputs document by document.
+    """Approximate randomisation: two-sided p-values [pairs] of differences, under swapping the
+    systems' outputs document by document.
 
     p = (1 + permutations with a difference at least as large) / (1 + permutations).
 
     Args:
-        pairs: one metric of the two systems, for each metric and pair of systems; all of the same N documents.
+        pairs: one metric of the two systems, for each metric and pair of systems; all of the same N
+            documents.
 
     Source: Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.
     """
@@ -288,7 +307,8 @@ def randomise_joined(
 
     Args:
         joined: the metric on 2 N documents: those of A, and the same with the outputs of B.
-        permutations: how many times outputs are swapped at random; at most `FEWER`, since each costs as much as the metric itself.
+        permutations: how many times outputs are swapped at random; at most `FEWER`, since each
+            costs as much as the metric itself.
     """
     count = min(permutations, FEWER)
     swapped = generator.integers(0, 2, size=(count, joined.documents // 2)).astype(np.float64)
@@ -299,7 +319,9 @@ def randomise_joined(
 
 
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:
-    """Wilcoxon's signed-rank test of values per document; documents on which either is undefined (NaN) are left out."""
+    """Wilcoxon's signed-rank test of values per document; documents on which either is
+    undefined (NaN) are left out.
+    """
     both = ~(np.isnan(a) | np.isnan(b))
     differences = np.round((a - b)[both], DIGITS)  # 0.6 - 0.4 and 0.4 - 0.2 are ties
     differences = differences[differences != 0]
@@ -318,7 +340,9 @@ def compare_ranks(a: Floats, b: Floats) -> SignedRank:
 
 
 def _exact_signed_rank(differences: Floats) -> float:
-    """All 2^n sign patterns by dynamic programming; twice the mid-ranks are whole numbers, so ties are exact too."""
+    """All 2^n sign patterns by dynamic programming; twice the mid-ranks are whole numbers, so
+    ties are exact too.
+    """
     _, place, count = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(count) - count + 1)[place]
     patterns = np.zeros(int(doubled.sum()) + 1)
@@ -330,7 +354,9 @@ def _exact_signed_rank(differences: Floats) -> float:
 
 
 def adjust_holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjusted p-values [n], in the order given: the family-wise error holds under any dependence (Holm 1979)."""
+    """Holm's step-down adjusted p-values [n], in the order given: the family-wise error holds
+    under any dependence (Holm 1979).
+    """
     order = np.argsort(p_values, kind="stable")
     steps = np.maximum.accumulate(p_values[order] * np.arange(p_values.size, 0, -1))
     adjusted = np.empty_like(p_values)

@@ -1,7 +1,9 @@
-"""Differences between systems that were measured on the same documents: how large, how sure, and how much they vary over seeds.
+"""Differences between systems that were measured on the same documents: how large, how sure, and
+how much they vary over seeds.
 
-All of it is rows of significance.json: a `Difference` for each metric and pair of systems, a `Spread` for each metric and system over
-seeds, and a `SeedDifference` for each metric and pair, seed by seed. System A is always the first one. Values are fractions.
+All of it is rows of significance.json: a `Difference` for each metric and pair of systems, a
+`Spread` for each metric and system over seeds, and a `SeedDifference` for each metric and pair,
+seed by seed. System A is always the first one. Values are fractions.
 """
 
 from __future__ import annotations
@@ -42,14 +44,18 @@ class Published(TypedDict):
     gain: float  # mean over replicates of A − B, with plain percentiles
     low: float
     high: float
-    p: float  # Wilcoxon's signed ranks over documents for metrics that have a value for each, over replicates for F1 and AUC
+    # Wilcoxon's signed ranks over documents for metrics that have a value for each, over replicates
+    # for F1 and AUC
+    p: float
     over: Literal[
         "documents", "replicates"
     ]  # over replicates p shrinks with their number, which is not evidence
 
 
 class Difference(TypedDict):
-    """One metric of system A beside system B; what needs a value for each document is None for other metrics."""
+    """One metric of system A beside system B; what needs a value for each document is None for
+    other metrics.
+    """
 
     metric: str
     a: str
@@ -118,7 +124,9 @@ def compare_systems(
     seed: int,
     reporter: Reporter,
 ) -> list[Difference]:
-    """The first system beside each other one; of several seeds the means. See `compare_metrics`: all have the same ones (`keep_shared`)."""
+    """The first system beside each other one; of several seeds the means. See
+    `compare_metrics`: all have the same ones (`keep_shared`).
+    """
     systems = [
         (
             name,
@@ -154,7 +162,8 @@ def compare_metrics(
         systems: name and metrics, the same metrics in the same order, of the same documents.
         replicates: bootstrap resamples, shared by all systems.
         permutations: random swaps of approximate randomisation.
-        joined: metrics of pairs, such as AUC, on the documents of the first system followed by those of another.
+        joined: metrics of pairs, such as AUC, on the documents of the first system followed by
+            those of another.
     """
     names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
     values, drawn = measure_and_resample(
@@ -223,7 +232,9 @@ def _describe(
     error: float | None,
     p_values: tuple[float, float],
 ) -> Difference:
-    """A metric of two systems from values, the difference in resamples, its jackknife error and its p, raw and corrected."""
+    """A metric of two systems from values, the difference in resamples, its jackknife error and
+    its p, raw and corrected.
+    """
     (a, b), moved, difference = both, moved[~np.isnan(moved)], values[0] - values[1]
     low, high = interval(difference, moved, level, error=error, within=(-1.0, 1.0))
     plain_low, plain_high = interval(0.0, moved, level)
@@ -276,7 +287,9 @@ def _describe(
 def print_text(
     value: float, difference: float, low: float, high: float, p: float, *, falls: bool = False
 ) -> str:
-    """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`; a loss `falls`."""
+    """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲
+    (+3.0, [2.1, 3.9])`; a loss `falls`.
+    """
     significant = p < ALPHA and not low <= 0 <= high
     marker = "" if not significant else "▲" if (difference > 0) != falls else "▼"
     return (
@@ -297,10 +310,11 @@ def _subtract_documents(a: Metric, b: Metric) -> Floats | None:
 
 
 def needed_documents(documents: int, error: float) -> int | None:
-    """How many test documents detect a true difference of a point at p < 0.05 with a power of 80%; None where it does not vary.
+    """How many test documents detect a true difference of a point at p < 0.05 with a power of 80%;
+    None where it does not vary.
 
-    The standard error of a difference falls with the root of the number of documents. A two-sided test at 5% has a power of 80% where the
-    difference is 1.96 + 0.84 standard errors.
+    The standard error of a difference falls with the root of the number of documents. A two-sided
+    test at 5% has a power of 80% where the difference is 1.96 + 0.84 standard errors.
 
     Args:
         documents: how many there were.
@@ -315,10 +329,11 @@ def gate_names(metrics: Iterable[str]) -> list[str]:
 
 
 def measure_gates(differences: Sequence[Difference], *, paper: bool) -> dict[str, float | None]:
-    """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several systems the worst.
+    """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several
+    systems the worst.
 
-    p is the corrected one, or that of the published rule (`paper`). Where A is not better, p counts as 1. Of a loss the worst difference
-    is the largest.
+    p is the corrected one, or that of the published rule (`paper`). Where A is not better, p counts
+    as 1. Of a loss the worst difference is the largest.
     """
     values: dict[str, float | None] = {}
     for row in differences:
@@ -348,7 +363,8 @@ def make_overview(
     paper: bool,
     spreads: Sequence[Spread] = (),
 ) -> Table:
-    """One table of all systems: a row for each, the first one first; a cell is marked where the system differs from the first one.
+    """One table of all systems: a row for each, the first one first; a cell is marked where the
+    system differs from the first one.
 
     Args:
         names: of the systems, as they are shown.
@@ -382,7 +398,8 @@ def make_overview(
             for one in systems
         ],
         notes=[
-            f"in points; ▲ better, ▼ worse than {names[first]}: p < 0.05 {rule}, and the interval of the difference excludes 0",
+            f"in points; ▲ better, ▼ worse than {names[first]}: p < 0.05 {rule}, and the interval "
+            "of the difference excludes 0",
             *(["±: sample standard deviation over the seeds"] if spreads else []),
             *(f"{name} has the same figures as {names[first]} in every metric" for name in same),
             *notes,
@@ -415,16 +432,21 @@ def make_difference_tables(
     """
     if paper:
         rule = [
-            "▲ A is better, ▼ A is worse: p < 0.05 and the interval excludes 0, as published; not corrected for the number of metrics",
+            "▲ A is better, ▼ A is worse: p < 0.05 and the interval excludes 0, as published; "
+            "not corrected for the number of metrics",
             f"gain: mean over replicates; {100 * level:g}% plain percentiles of {resamples}",
-            "Wilcoxon over replicates (F1, AUC): its p shrinks as --bootstrap grows, which is no evidence: read the interval",
+            "Wilcoxon over replicates (F1, AUC): its p shrinks as --bootstrap grows, which is no "
+            "evidence: read the interval",
         ]
     else:
         rule = [
             "▲ A is better, ▼ A is worse: p < 0.05 after Holm and the interval excludes 0",
-            "p: approximate randomisation over documents; Holm: corrected over all metrics and systems shown; "
-            "Wilcoxon: per document; effect: mean difference of a document over its standard deviation",
-            "documents for 1 point: test documents needed to detect a difference of 1 point with 80% power",
+            "p: approximate randomisation over documents; Holm: corrected over all metrics and "
+            "systems shown; "
+            "Wilcoxon: per document; effect: mean difference of a document over its standard "
+            "deviation",
+            "documents for 1 point: test documents needed to detect a difference of 1 point with "
+            "80% power",
             f"{100 * level:g}% intervals from {resamples}",
         ]
     a = names[differences[0]["a"]]
@@ -501,7 +523,9 @@ def summarise_seeds(measured: Systems) -> list[Spread]:
 
 
 def compare_seeds(spreads: Sequence[Spread], level: float) -> list[SeedDifference]:
-    """The first system of each metric beside the others, paired by seed; `level` is the coverage of the t intervals."""
+    """The first system of each metric beside the others, paired by seed; `level` is the
+    coverage of the t intervals.
+    """
     firsts: dict[str, Spread] = {}
     rows = []
     for other in spreads:
@@ -537,7 +561,8 @@ def make_seed_tables(
     level: float,
     conditions: str,
 ) -> list[Table]:
-    """A table of every metric and system over the seeds, and one of the differences to each other system, seed by seed.
+    """A table of every metric and system over the seeds, and one of the differences to each other
+    system, seed by seed.
 
     Args:
         names: of the systems, as they are shown.
@@ -561,7 +586,8 @@ def make_seed_tables(
         *(Column(name=name, kind="points") for name in ("A - B", "spread", "low", "high")),
     ]
     notes = [
-        f"{100 * level:g}% t interval of the mean difference over {len(seeds)} seeds ({len(seeds) - 1} degrees of freedom), paired by "
+        f"{100 * level:g}% t interval of the mean difference over {len(seeds)} seeds "
+        f"({len(seeds) - 1} degrees of freedom), paired by "
         "seed: what training at random may change, on these documents",
         f"{conditions}; seeds {listed}",
     ]

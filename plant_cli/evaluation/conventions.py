@@ -16,10 +16,14 @@ class Convention:
     name: ConventionName
     origin: str  # whose way of scoring it is, for help
     summary: str  # one sentence for reports
-    keeps_empty: bool = True  # true if documents without gold labels stay in the averages (as 0); false if they are left out and counted
+    # true if documents without gold labels stay in the averages (as 0); false if they are left out
+    # and counted
+    keeps_empty: bool = True
     settings: Mapping[str, str | float] = field(default_factory=dict)
-    """What the metric families read: `precision_by` k or returned, `recall_by` gold or smaller (min(k, |Y|)), `label_set` train or all
-    (which labels nDCG and PSP ideals and macro averages know of), `macro_f1` all, present or harmonic, `ndcg_of_empty`."""
+    """What the metric families read: `precision_by` k or returned, `recall_by` gold or smaller
+    (min(k, |Y|)), `label_set` train or all (which labels nDCG and PSP ideals and macro averages
+    know of), `macro_f1` all, present or harmonic, `ndcg_of_empty`.
+    """
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -40,8 +44,10 @@ class Convention:
         )
         return (
             f"P@k divides by {'the labels predicted, at most k' if returned else 'k'}",
-            f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of the document",
-            f"a document without gold {'counts as 0' if self.keeps_empty else 'is left out'}{empty}",
+            f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of "
+            "the document",
+            "a document without gold "
+            f"{'counts as 0' if self.keeps_empty else 'is left out'}{empty}",
             f"ideals of nDCG and PSP know of {known}",
             f"macro-F1 is {macro[average]}, 0 where a label has neither gold nor assignment",
             "PSP is divided by the best attainable, propensities are counted on train",
@@ -55,26 +61,30 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
         Convention(
             name="plant",
             origin="this tool's",
-            summary="documents without gold left out; labels unseen in train count in recall, not in ideals or macro averages",
+            summary="documents without gold left out; labels unseen in train count in recall, "
+            "not in ideals or macro averages",
             keeps_empty=False,
         ),
         Convention(
             name="paper",
             origin="the tables of the PLANT paper",
-            summary="R@k divides by min(k, labels of the document); all labels in ideals and averages",
+            summary="R@k divides by min(k, labels of the document); all labels in ideals and "
+            "averages",
             keeps_empty=False,
             settings={"recall_by": "smaller", "label_set": "all"},
         ),
         Convention(
             name="xmlrepo",
             origin="the Extreme Classification Repository",
-            summary="every document counts; ideals and averages over all labels, those unseen in train included",
+            summary="every document counts; ideals and averages over all labels, those unseen in "
+            "train included",
             settings={"label_set": "all"},
         ),
         Convention(
             name="caml",
             origin="CAML, LAAT and PLM-ICD",
-            summary="every document counts; macro-F1 is the harmonic mean of mean precision and mean recall",
+            summary="every document counts; macro-F1 is the harmonic mean of mean precision and "
+            "mean recall",
             settings={"label_set": "all", "macro_f1": "harmonic"},
         ),
         Convention(
@@ -86,7 +96,8 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
         Convention(
             name="annif",
             origin="Annif",
-            summary="P@k divides by the number of suggestions; nDCG of a document without gold is 1",
+            summary="P@k divides by the number of suggestions; nDCG of a document without gold "
+            "is 1",
             settings={"label_set": "all", "precision_by": "returned", "ndcg_of_empty": 1.0},
         ),
     )

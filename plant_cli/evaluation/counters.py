@@ -52,20 +52,26 @@ def count_gold(data: MetricInput) -> Integers:
 
 
 def labels_counted(data: MetricInput) -> Booleans:
-    """The labels [M] that ideals and macro averages know of: those of train, or all under `settings["label_set"] = "all"`."""
+    """The labels [M] that ideals and macro averages know of: those of train, or all under
+    `settings["label_set"] = "all"`.
+    """
     if data.settings.get("label_set", "train") == "all":
         return np.ones(data.gold.shape[1], dtype=bool)
     return data.train_counts > 0
 
 
 def find_predicted(data: MetricInput) -> Booleans:
-    """Which cells hold a prediction [N, K]; a label that is no column of gold is −1 with a score."""
+    """Which cells hold a prediction [N, K]; a label that is no column of gold is −1 with a
+    score.
+    """
     predicted: Booleans = (data.top >= 0) | (data.scores > -np.inf)
     return predicted
 
 
 def find_assigned(data: MetricInput) -> Booleans:
-    """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no column of gold needs the lowest."""
+    """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no
+    column of gold needs the lowest.
+    """
     threshold = np.asarray(data.threshold, dtype=np.float64)
     needed = (
         threshold
@@ -88,7 +94,9 @@ def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats
 
 
 def mean_of_documents(name: str, values: Floats) -> MetricValue:
-    """A mean over documents. `values`: one a document [N]; NaN marks a document on which the metric is undefined."""
+    """A mean over documents. `values`: one a document [N]; NaN marks a document on which the
+    metric is undefined.
+    """
     defined = ~np.isnan(values)
     contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
     return MetricValue(
@@ -97,7 +105,8 @@ def mean_of_documents(name: str, values: Floats) -> MetricValue:
 
 
 def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricValue:
-    """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one.
+    """Numerators summed over documents, divided by the summed denominators; per document the ratio
+    where there is one.
 
     Args:
         numerator: one a document [N].
@@ -123,7 +132,9 @@ def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def count_assignments(data: MetricInput) -> csr_array:
-    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of 0/1."""
+    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of
+    0/1.
+    """
     assigned, hits = find_assigned(data), find_hits(data.top, data.gold)
     parts = [mark_pairs(data, assigned & hits), mark_pairs(data, assigned), data.gold]
     return csr_array(hstack(parts, format="csr", dtype=np.float64))
@@ -138,7 +149,9 @@ def mark_pairs(data: MetricInput, chosen: Booleans) -> csr_array:
 
 
 def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    """Summed counters [R, 3 M] of `count_assignments` as true positives, assigned and gold, each [R, M]."""
+    """Summed counters [R, 3 M] of `count_assignments` as true positives, assigned and gold,
+    each [R, M].
+    """
     tp, assigned, gold = np.split(sums, 3, axis=1)
     return tp, assigned, gold
 
@@ -149,7 +162,8 @@ def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
 
 
 def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
-    """Mean F1 [R] of the labels counted that some document of the (resampled) split has; NaN if none.
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has; NaN if
+    none.
 
     Args:
         sums: summed counters of `count_assignments` [R, 3 M].
@@ -166,7 +180,8 @@ def not_a_number(document: int, documents: int, each: str) -> DataError:
         "a score is not a number",
         where=f"document {document} (counted from 0) of {documents}",
         expected=f"a finite score for every {each}",
-        todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
+        todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower "
+        "rate are the usual remedies",
     )
 
 
@@ -219,10 +234,12 @@ def compute_families(
     wanted: Sequence[str] = (),
     warn: Callable[[str], None] | None = None,
 ) -> list[Metric]:
-    """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
+    """The values of all families, at the cut-offs of their options and at those of the wanted names
+    (`P@7`).
 
-    Families that need every score are left out where there is none (`find_missing` names their metrics). One that fails is passed over with
-    a warning, if there is somebody to `warn` and all wanted names of metrics are found without it; else it is a `PluginError`.
+    Families that need every score are left out where there is none (`find_missing` names their
+    metrics). One that fails is passed over with a warning, if there is somebody to `warn` and all
+    wanted names of metrics are found without it; else it is a `PluginError`.
     """
     asked = [int(match[1]) for match in map(_AT.search, wanted) if match and int(match[1]) > 0]
     values: dict[str, Metric] = {}
@@ -250,7 +267,9 @@ def compute_families(
 
 
 def _compute(spec: MetricSpec, options: Options, data: MetricInput, *, tries: bool) -> list[Metric]:
-    """The values of a family, whose functions are checked at each call, and tried once if asked to; `PluginError` if it fails."""
+    """The values of a family, whose functions are checked at each call, and tried once if asked
+    to; `PluginError` if it fails.
+    """
     who = f"metric '{spec.name}'"
     try:
         computed: list[Metric] = [
@@ -277,7 +296,9 @@ def _compute(spec: MetricSpec, options: Options, data: MetricInput, *, tries: bo
 def _name_values(
     spec: MetricSpec, computed: Iterable[Metric], owners: Mapping[str, str]
 ) -> dict[str, Metric]:
-    """The values of a family by their names; `PluginError` for a name that is taken. `owners`: of the names so far."""
+    """The values of a family by their names; `PluginError` for a name that is taken. `owners`:
+    of the names so far.
+    """
     named: dict[str, Metric] = {}
     for value in computed:
         if not value.name or value.name in named or value.name in owners:
@@ -299,7 +320,9 @@ def _leave_out(spec: MetricSpec) -> str:
 
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, str]:
-    """The metrics that cannot be computed, since only the highest scores were kept, and for each what to do to have every score."""
+    """The metrics that cannot be computed, since only the highest scores were kept, and for
+    each what to do to have every score.
+    """
     return {
         name: remedy
         for spec, _ in families

@@ -1,4 +1,6 @@
-"""What the figures of the page have in common: style, colours, intervals, and how they become SVG and PNG."""
+"""What the figures of the page have in common: style, colours, intervals, and how they become
+SVG and PNG.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def require_packages() -> None:
 
 
 def short(name: str) -> str:
-    """A name on one line, cut if it is long. matplotlib would hide one that begins with an underscore."""
+    """A name on one line, cut if it is long. matplotlib would hide one that begins with an
+    underscore.
+    """
     text = printable_cell(name)
     text = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
     return f"\u200b{text}" if text.startswith("_") else text
@@ -164,7 +168,8 @@ def draw_series(
     line: bool = True,
     diagonal: bool = False,
 ) -> list[Drawing]:
-    """A figure of values over numbers, joined by a line for each system; none where there is no series.
+    """A figure of values over numbers, joined by a line for each system; none where there is no
+    series.
 
     Args:
         diagonal: whether the line of equal coordinates from 0 to 100 is drawn.

@@ -1,7 +1,8 @@
-"""Predictions as other tools write them, recognised by their content: `SHAPES` lists the formats, the last is any table.
+"""Predictions as other tools write them, recognised by their content: `SHAPES` lists the formats,
+the last is any table.
 
-All become `doc_id`, `labels`, `scores`, a row for each document. Where a format numbers documents, these are the rows of the split;
-where it numbers labels, a list of labels says which is which.
+All become `doc_id`, `labels`, `scores`, a row for each document. Where a format numbers documents,
+these are the rows of the split; where it numbers labels, a list of labels says which is which.
 """
 
 from __future__ import annotations
@@ -63,9 +64,13 @@ class Numbering:
 
     labels: Sequence[
         str
-    ] = ()  # the labels in the order of their numbers; empty: a number is itself the label, as the corpus writes it
+        # the labels in the order of their numbers; empty: a number is itself the label, as the corpus
+        # writes it
+    ] = ()
     removed: frozenset[tuple[int, int]] = frozenset()
-    """Pairs of document (row of the split) and label number that are taken out of the predictions."""
+    """Pairs of document (row of the split) and label number that are taken out of the
+    predictions.
+    """
 
     def name(self, number: int, where: str) -> str:
         """The label of a number; `DataError` where the list ends before it."""
@@ -82,7 +87,9 @@ class Numbering:
 
 
 def read_numbering(labels: str | None, removed: str | None) -> Numbering:
-    """The list of labels, one a line (what follows a tab is passed over), and the pairs `document label` to remove."""
+    """The list of labels, one a line (what follows a tab is passed over), and the pairs
+    `document label` to remove.
+    """
     names = (
         [line.split("\t")[0].strip().strip("<>") for line in _read_lines(Path(labels))]
         if labels is not None
@@ -109,7 +116,9 @@ def read_numbering(labels: str | None, removed: str | None) -> Numbering:
 
 @dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """A file of predictions before it is read: its first bytes and lines, beside what the corpus has."""
+    """A file of predictions before it is read: its first bytes and lines, beside what the
+    corpus has.
+    """
 
     path: Path
     gold: Gold
@@ -152,7 +161,9 @@ class Sketch:
 
     @cached_property
     def list_separator(self) -> str | None:
-        """What separates the labels of a line; None where fewer than half of the parts are labels, or numbers are among the others."""
+        """What separates the labels of a line; None where fewer than half of the parts are
+        labels, or numbers are among the others.
+        """
         best: tuple[float, str | None] = (0.0, None)
         for separator in ("\t", ";", "|", ",", " "):
             parts = [
@@ -177,7 +188,9 @@ class Sketch:
             return None
 
     def name(self, label: object, where: str) -> str:
-        """The label of a number where a list of labels is given and the corpus has no such label; else the label as it is."""
+        """The label of a number where a list of labels is given and the corpus has no such
+        label; else the label as it is.
+        """
         text = (
             str(label) if label in self.labels else str(label).removeprefix("LABEL_")
         )  # as transformers name labels without names
@@ -196,7 +209,9 @@ class Shape:
 
 
 def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
-    """Predictions in any format of `SHAPES`, or in a table; ids and labels that `guard_cell` changed are those that they were."""
+    """Predictions in any format of `SHAPES`, or in a table; ids and labels that `guard_cell`
+    changed are those that they were.
+    """
     found = _read_any(path, gold, numbering)
     labels, ids = unguard_cells(gold.labels), unguard_cells(gold.doc_ids)
     if labels or ids:
@@ -294,7 +309,9 @@ def _read_any(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
 
 
 def _find_bare(sketch: Sketch) -> str | None:
-    """The separator of a table that has no header: its first line begins with a document and holds a known label."""
+    """The separator of a table that has no header: its first line begins with a document and
+    holds a known label.
+    """
     for separator in "\t,;| ":
         cells = [cell.strip().strip('"') for cell in sketch.first.split(separator)]
         if cells[0] in sketch.documents and not sketch.labels.isdisjoint(cells[1:]):
@@ -313,7 +330,9 @@ def _name_numbers(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """The lines of a file, which end at line feeds alone: a label may hold what else parts lines."""
+    """The lines of a file, which end at line feeds alone: a label may hold what else parts
+    lines.
+    """
     bad = BadRows()
     lines = [line for _, line in read_lines(path, bad)]
     if bad.rows:
@@ -438,7 +457,9 @@ def _part_scored(line: str) -> list[LabelScore] | None:
 
 
 def _part_ranked(sketch: Sketch, line: str) -> list[LabelScore] | None:
-    """The labels of a line, best first, cut where most of the first lines are known labels; None where fewer than half are."""
+    """The labels of a line, best first, cut where most of the first lines are known labels;
+    None where fewer than half are.
+    """
     separator = sketch.list_separator
     return (
         None
@@ -473,7 +494,9 @@ def _part_id(line: str) -> tuple[str, str]:
 def _lines_of(
     part: Callable[[Sketch, str], list[LabelScore] | None], expected: str
 ) -> tuple[Callable[[Sketch], bool], Callable[[Sketch], Lists]]:
-    """How a format of a line for each document, perhaps behind its id, is recognised and read, from how a line is parted."""
+    """How a format of a line for each document, perhaps behind its id, is recognised and read,
+    from how a line is parted.
+    """
 
     def fits(sketch: Sketch) -> bool:
         parted = [part(sketch, body) for body in sketch.bodies if body]
@@ -587,7 +610,9 @@ def _read_annif(sketch: Sketch) -> Lists:
 
 
 def _read_folder(path: Path, gold: Gold) -> Lists:
-    """Annif's suggestions: a file for each document, named by it, with lines of `<uri>`, label and score between tabs."""
+    """Annif's suggestions: a file for each document, named by it, with lines of `<uri>`, label
+    and score between tabs.
+    """
     files = [
         file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")
     ]
@@ -598,7 +623,10 @@ def _read_folder(path: Path, gold: Gold) -> Lists:
         else next((name for name, _ in endings.most_common(1)), None)
     )
     if ending is None:
-        expected = "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with lines of <uri>, label and score between tabs"
+        expected = (
+            "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with "
+            "lines of <uri>, label and score between tabs"
+        )
         raise DataError(
             "this folder holds no predictions",
             where=str(path),

@@ -1,4 +1,6 @@
-"""Tables of predictions: which columns hold documents, labels and scores is found by what the corpus has, then by their names."""
+"""Tables of predictions: which columns hold documents, labels and scores is found by what the
+corpus has, then by their names.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from plant_cli.evaluation.mismatches import find_mismatch
 
 LabelScore = tuple[str, float | None]  # label, score; None: the place in the list is all there is
 KNOWN = (
-    "a table with doc_id, label(s) and score(s), a column for each label or for each rank; Annif's JSON or a folder of its TSV; "
+    "a table with doc_id, label(s) and score(s), a column for each label or for each rank; "
+    "Annif's JSON or a folder of its TSV; "
     "XMLRepository sparse text; npz or npy; `label:score` text; a TREC run"
 )
 NUMBER = r"(?:[-+]?(?:\d+(?:[.,]\d+|\.)?|[.,]\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf)"
@@ -47,7 +50,9 @@ _TIERS = (
         r"(labels?|subjects?|uris?|codes?|class(es)?|tags?|topics?|terms?|concepts?|headings?|keywords?|notations?)(_?ids?)?_?\d*"
     ),
 )
-"""Names of columns with labels: what was predicted comes before what is merely a label, which may be gold."""
+"""Names of columns with labels: what was predicted comes before what is merely a label, which
+may be gold.
+"""
 _SCORE = re.compile(rf"(.*_)?({_SCORES}|p)(_?\d+|_.*)?|(\w*\d_)({_SCORES})")
 _RANK = re.compile(r"rank(ing)?|pos(ition)?|place|order")
 _LABEL_KEYS = (
@@ -91,7 +96,9 @@ def parse_score(text: str) -> float:
 
 
 def split_scored(text: str) -> list[LabelScore] | None:
-    """The pairs of `label:score`, `label=score` or `label (score)` that a text is made of; None if it is not made of such."""
+    """The pairs of `label:score`, `label=score` or `label (score)` that a text is made of; None
+    if it is not made of such.
+    """
     found: list[LabelScore] = []
     end = 0
     for match in _SCORED.finditer(text):
@@ -103,7 +110,9 @@ def split_scored(text: str) -> list[LabelScore] | None:
 
 
 def list_rows(rows: Mapping[str, Sequence[LabelScore]]) -> pl.DataFrame:
-    """The pairs of each document as a table. Where no pair has a score, the place in the list gives one: 2 for the last of the longest."""
+    """The pairs of each document as a table. Where no pair has a score, the place in the list
+    gives one: 2 for the last of the longest.
+    """
     labels, scores = (
         [[label for label, _ in row] for row in rows.values()],
         [[score for _, score in row] for row in rows.values()],
@@ -119,7 +128,8 @@ def _unscored(rows: Iterable[Sequence[LabelScore]]) -> bool:
 
 
 RANKED = (
-    "it holds no scores: labels are ranked by their order, and each label that is listed counts as assigned (F1 is that of whole lists); "
+    "it holds no scores: labels are ranked by their order, and each label that is listed counts "
+    "as assigned (F1 is that of whole lists); "
     "nothing that needs probabilities is measured"
 )
 
@@ -130,7 +140,9 @@ def describe_gathered(rows: Mapping[str, Sequence[LabelScore]]) -> tuple[str, ..
 
 
 def read_columns(frame: pl.DataFrame, gold: Gold, where: str) -> Foreign:
-    """Predictions in the columns of a table; `DataError` if no column holds labels, or a value is none of what its column has."""
+    """Predictions in the columns of a table; `DataError` if no column holds labels, or a value
+    is none of what its column has.
+    """
     if "doc_id" in frame.columns and all(
         frame.schema.get(name) == SCHEMA[name] for name in ("labels", "scores")
     ):
@@ -211,7 +223,9 @@ def _share_known(column: pl.Series, known: Iterable[str]) -> float:
 
 
 def _find_documents(frame: pl.DataFrame, gold: Gold) -> str | None:
-    """The column of document ids: `doc_id`; else the one with the most known ids; else one that is called so."""
+    """The column of document ids: `doc_id`; else the one with the most known ids; else one that
+    is called so.
+    """
     if "doc_id" in frame.columns:
         return "doc_id"
     named = [name for name in frame.columns if _DOCUMENT.fullmatch(_plain(name))]
@@ -226,13 +240,16 @@ def require_rows(documents: int, gold: Gold, where: str) -> None:
         raise DataError(
             f"the predictions are of {documents} documents",
             where=where,
-            expected=f"a row for each of the {len(gold.doc_ids)} documents of the {gold.split} split, in its order",
+            expected=f"a row for each of the {len(gold.doc_ids)} documents of the {gold.split} "
+            "split, in its order",
             todo="predict exactly that split, or choose another one with --split",
         )
 
 
 def _find_wide(frame: pl.DataFrame, known: set[str]) -> list[str]:
-    """The columns of a matrix of documents and labels: from the first that is called as a label, all that hold numbers."""
+    """The columns of a matrix of documents and labels: from the first that is called as a
+    label, all that hold numbers.
+    """
     named = [number for number, name in enumerate(frame.columns) if name.strip() in known]
     columns = (
         [name for name in frame.columns[named[0] :] if _is_numeric(frame[name])] if named else []
@@ -255,7 +272,9 @@ def _turn(frame: pl.DataFrame, known: set[str]) -> pl.DataFrame:
 
 
 def _find_affixes(frame: pl.DataFrame, known: set[str]) -> dict[str, str]:
-    """The names of a matrix's columns without what all have around the label, such as `prob_`; empty where they need it not."""
+    """The names of a matrix's columns without what all have around the label, such as `prob_`;
+    empty where they need it not.
+    """
     names = [name for name in frame.columns if _is_numeric(frame[name])]
     if len(names) < 2 or not known.isdisjoint(frame.columns):
         return {}
@@ -283,7 +302,9 @@ def _is_numeric(column: pl.Series) -> bool:
 
 
 def _floats(column: pl.Series) -> pl.Series | None:
-    """A column as numbers, with decimal commas where no cell has a point; None if a cell is none."""
+    """A column as numbers, with decimal commas where no cell has a point; None if a cell is
+    none.
+    """
     if column.dtype != pl.String:
         return column.cast(pl.Float64, strict=False)
     cells = column.str.strip_chars()
@@ -297,7 +318,9 @@ def _floats(column: pl.Series) -> pl.Series | None:
 
 
 def _require_floats(column: pl.Series, where: str) -> tuple[pl.Series, tuple[str, ...]]:
-    """A column as numbers, and the remark on decimal commas; `DataError` names the first cell that is no number."""
+    """A column as numbers, and the remark on decimal commas; `DataError` names the first cell
+    that is no number.
+    """
     if column.dtype == pl.Boolean:
         expected = "a number for each label"
         raise DataError(
@@ -351,7 +374,9 @@ def _read_wide(frame: pl.DataFrame, ids: pl.Series, others: pl.DataFrame, where:
 def read_dense(
     values: np.ndarray[Any, Any], labels: Sequence[str], documents: Sequence[str]
 ) -> dict[str, list[LabelScore]]:
-    """The pairs of a matrix [N, L]; an empty cell is none, nor is a zero where no score is below it."""
+    """The pairs of a matrix [N, L]; an empty cell is none, nor is a zero where no score is
+    below it.
+    """
     there = ~np.isnan(values)
     if not (values[there] < 0).any():
         there &= values != 0
@@ -362,7 +387,9 @@ def read_dense(
 
 
 def _find_labels(frame: pl.DataFrame, known: set[str]) -> list[str]:
-    """The columns of labels: those of the best names that hold known labels, one in each cell; else the one that fits best."""
+    """The columns of labels: those of the best names that hold known labels, one in each cell;
+    else the one that fits best.
+    """
     names = [name for name in frame.columns if not _GOLD.fullmatch(_plain(name))]
     tiers = {
         name: next(
@@ -405,7 +432,9 @@ def _in_order(names: Sequence[str]) -> list[str]:
 
 
 def _best_score(names: Sequence[str]) -> str:
-    """Of columns with scores, one that is called by a single plain word (`score`, not `score_of_title`)."""
+    """Of columns with scores, one that is called by a single plain word (`score`, not
+    `score_of_title`).
+    """
     return next((name for name in names if re.fullmatch(_SCORES, _plain(name))), names[0])
 
 
@@ -493,7 +522,9 @@ def _read_lists(ids: pl.Series, cells: Sequence[Sequence[LabelScore]]) -> Foreig
 def _parse_cells(
     label: pl.Series, score: pl.Series | None, known: set[str], where: str
 ) -> list[list[LabelScore]] | None:
-    """The pairs in each cell of a column; None if each cell holds one label, with one score if there is a column of scores."""
+    """The pairs in each cell of a column; None if each cell holds one label, with one score if
+    there is a column of scores.
+    """
     nested = any(
         isinstance(column.dtype, (pl.List, pl.Struct))
         for column in (label, score)
@@ -578,7 +609,9 @@ def _to_number(value: object, where: str) -> float | None:
 
 
 def _read_cell(cell: Any, known: set[str]) -> Any:
-    """What a cell holds that is written as a list or an object, or as a missing value; other cells as they are."""
+    """What a cell holds that is written as a list or an object, or as a missing value; other
+    cells as they are.
+    """
     if not isinstance(cell, str) or cell.strip() in known:
         return cell
     if cell.strip() in MISSING:
@@ -588,7 +621,9 @@ def _read_cell(cell: Any, known: set[str]) -> Any:
 
 
 def part_cell(value: Any, known: Iterable[str], where: str) -> list[LabelScore]:
-    """The pairs of a list of labels, of `[label, score]` or of objects; of an object of scores by label; or of one object."""
+    """The pairs of a list of labels, of `[label, score]` or of objects; of an object of scores
+    by label; or of one object.
+    """
     try:
         pairs = _list_pairs(value, known)
         "".join(
@@ -649,7 +684,9 @@ def _number_separator(text: str) -> str | None:
 def _find_cut(
     labels: Sequence[Any], scores: Sequence[Any] | None, known: set[str]
 ) -> tuple[str | None, str | None] | None:
-    """Where cells of labels and of scores are cut: as many labels as scores, then most known labels; None: one label a cell, no list."""
+    """Where cells of labels and of scores are cut: as many labels as scores, then most known
+    labels; None: one label a cell, no list.
+    """
     rows = [row for row, cell in enumerate(labels) if isinstance(cell, str)][:_LOOKED_AT]
     labels, scores = (
         [labels[row] for row in rows],

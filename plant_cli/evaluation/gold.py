@@ -21,9 +21,11 @@ from plant_cli.evaluation.counters import Integers
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """Gold of N documents over the L labels of the index, followed by the U labels of the split that it does not have.
+    """Gold of N documents over the L labels of the index, followed by the U labels of the split
+    that it does not have.
 
-    The index has the labels of train, and under `zero_shot` those with a title alone, whose training documents are 0.
+    The index has the labels of train, and under `zero_shot` those with a title alone, whose
+    training documents are 0.
     """
 
     split: SplitName
@@ -49,17 +51,24 @@ class Gold:
 
 
 def describe_gold(gold: Gold, convention: Convention) -> str:
-    """Which documents and labels count, and by which convention: what every table of figures says."""
+    """Which documents and labels count, and by which convention: what every table of figures
+    says.
+    """
     without = int((gold.sizes == 0).sum())
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
     labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
     treatment = "counted" if convention.keeps_empty else "left out"
-    return f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} labels counted; convention {convention.name}"
+    return (
+        f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} "
+        f"labels counted; convention {convention.name}"
+    )
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
-    """The gold labels of one split of a corpus, as recorded when it was prepared; no text is read."""
+    """The gold labels of one split of a corpus, as recorded when it was prepared; no text is
+    read.
+    """
     part = corpus.gold_labels(split)
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
@@ -86,7 +95,9 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
 
 
 def join_gold(split: Split) -> csr_array:
-    """Gold over the labels of train, followed by those that no training document has: csr [N, L + U] of 0/1."""
+    """Gold over the labels of train, followed by those that no training document has: csr [N, L
+    + U] of 0/1.
+    """
     matrix = csr_array(hstack([split.gold, split.unseen], format="csr"))
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -94,7 +105,9 @@ def join_gold(split: Split) -> csr_array:
 
 
 def pad_counts(train_counts: Sequence[int], gold: csr_array) -> Integers:
-    """The training documents of each column of gold [L + U]: 0 for labels that no training document has."""
+    """The training documents of each column of gold [L + U]: 0 for labels that no training
+    document has.
+    """
     return np.pad(np.asarray(train_counts, dtype=np.int64), (0, gold.shape[1] - len(train_counts)))
 
 
@@ -117,8 +130,8 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
     """What is above each label.
 
     Args:
-        path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV separated by blanks). A label with
-            several parents stands under each.
+        path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV
+            separated by blanks). A label with several parents stands under each.
         labels: the columns of gold [L + U]; labels that the table does not have stand at the top.
     """
     parents = _read_parents(path)
@@ -138,7 +151,8 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
 def find_hierarchy(
     table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter
 ) -> Hierarchy | None:
-    """What is above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
+    """What is above each label: as a table says, else as the vocabulary of the corpus; None where
+    nobody says.
 
     `table`: see `read_hierarchy`; None: no table.
     """
@@ -158,9 +172,11 @@ def find_hierarchy(
 def build_hierarchy(
     parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str
 ) -> Hierarchy:
-    """The hierarchy of labels [L + U] whose parents are known, and the parents of these; labels without parents stand at the top.
+    """The hierarchy of labels [L + U] whose parents are known, and the parents of these; labels
+    without parents stand at the top.
 
-    A depth is 1 without parents, else one more than the least of the parents' depths. `where` says whose parents these are, for messages.
+    A depth is 1 without parents, else one more than the least of the parents' depths. `where` says
+    whose parents these are, for messages.
     """
     above = {label: _climb(label, parents) for label in labels}
     nodes = sorted({node for line in above.values() for node in line})

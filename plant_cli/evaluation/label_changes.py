@@ -24,14 +24,19 @@ LABEL_CHANGES = ("lost", "wrong", "gained", "mended")
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What changed from system A to system B. `harm` is the number of errors of B beyond those of A."""
+    """What changed from system A to system B. `harm` is the number of errors of B beyond those
+    of A.
+    """
 
     documents: pl.DataFrame
-    """A row for each document whose labels changed: `doc_id`, errors of A and B, `harm`, and lists of labels: `lost` (right, only A has
-    them), `wrong` (wrong, only B has them), `gained` (right, only B) and `mended` (wrong, only A)."""
+    """A row for each document whose labels changed: `doc_id`, errors of A and B, `harm`, and
+    lists of labels: `lost` (right, only A has them), `wrong` (wrong, only B has them), `gained`
+    (right, only B) and `mended` (wrong, only A).
+    """
     labels: pl.DataFrame
-    """A row for each label that changed anywhere: `label`, `title`, `train_count`, errors, `harm`, how many documents are `lost`, `wrong`,
-    `gained` and `mended`, and F1 of A and B."""
+    """A row for each label that changed anywhere: `label`, `title`, `train_count`, errors,
+    `harm`, how many documents are `lost`, `wrong`, `gained` and `mended`, and F1 of A and B.
+    """
     unchanged: int  # documents whose labels are the same
     errors: tuple[int, int]  # of A and of B, labels unknown to the corpus included
 
@@ -39,8 +44,9 @@ class Changes:
 def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None = None) -> Changes:
     """Compare what two systems assign to all documents of gold.
 
-    An error is a label that is assigned and not gold, or gold and not assigned. A document's harm adds up over its labels, and a
-    label's over its documents. `k`: take the k highest-scored labels as assigned; None: those that reach the threshold.
+    An error is a label that is assigned and not gold, or gold and not assigned. A document's harm
+    adds up over its labels, and a label's over its documents. `k`: take the k highest-scored labels
+    as assigned; None: those that reach the threshold.
     """
     chosen: list[Booleans] = [
         find_assigned(data)

@@ -1,6 +1,8 @@
-"""How good the marked words of explanations are: whether the score rests on them, and whether they are what people marked.
+"""How good the marked words of explanations are: whether the score rests on them, and whether they
+are what people marked.
 
-Source: DeYoung et al. 2020, ERASER: comprehensiveness and sufficiency (here in log-odds), and agreement with marks of people, by words.
+Source: DeYoung et al. 2020, ERASER: comprehensiveness and sufficiency (here in log-odds), and
+agreement with marks of people, by words.
 """
 
 from __future__ import annotations
@@ -28,14 +30,17 @@ RESAMPLES, LEVEL = 1000, 0.95
 
 
 def measure_marks(context: StageContext, folder: Path, split: Split, scored: int) -> MarkedWords:
-    """The figures of marked words, of as many random ones, and of the words of most weight by each way to weigh them.
+    """The figures of marked words, of as many random ones, and of the words of most weight by each
+    way to weigh them.
 
-    Pairs are documents and their gold labels, where the corpus has gold spans those that have some. A pair without a marked word is left
-    out. Ways are the network without each word, the gradient, attention, the run's relevance, and each scorer.
+    Pairs are documents and their gold labels, where the corpus has gold spans those that have some.
+    A pair without a marked word is left out. Ways are the network without each word, the gradient,
+    attention, the run's relevance, and each scorer.
 
     Args:
         folder: of the trained model.
-        scored: documents, drawn at random, whose texts are scored without the words and with them alone, which takes most of the time.
+        scored: documents, drawn at random, whose texts are scored without the words and with them
+            alone, which takes most of the time.
     """
     model, mig = load_model(find_source(context, folder)), context.find_input("mig")
     index, seed = context.corpus().labels, context.machine.seed
@@ -88,7 +93,9 @@ def draw_marked(split: Split, count: int, seed: int) -> Split:
 
 
 def find_gold_spans(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]:
-    """The labels of a document that are looked at, and the spans that people marked for each [n, 2]."""
+    """The labels of a document that are looked at, and the spans that people marked for each
+    [n, 2].
+    """
     labels = split.gold.indices[split.gold.indptr[row] : split.gold.indptr[row + 1]].tolist()
     if split.evidence is None:
         return {label: np.zeros((0, 2), dtype=np.int64) for label in labels}
@@ -155,7 +162,9 @@ def _choose(
 
 
 def _spread(spans: Integers, weights: Floats, borders: Integers) -> Floats:
-    """The weights of some words, at their places among all [n], which have no order where words overlap."""
+    """The weights of some words, at their places among all [n], which have no order where words
+    overlap.
+    """
     order, spread = np.argsort(_join(borders), kind="stable"), np.zeros(len(borders))
     spread[order[np.searchsorted(_join(borders), _join(spans), sorter=order)]] = weights
     return spread

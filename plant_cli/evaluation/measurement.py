@@ -1,4 +1,6 @@
-"""Systems as they are measured for a comparison: the same metrics of each seed, means over seeds, two systems joined."""
+"""Systems as they are measured for a comparison: the same metrics of each seed, means over
+seeds, two systems joined.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +89,11 @@ def keep_shared(systems: Systems) -> Systems:
 
 
 def average_seeds(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
-    """Metrics whose value, on any choice of documents, is the mean of the seeds' values: documents are drawn and swapped, not seeds.
+    """Metrics whose value, on any choice of documents, is the mean of the seeds' values: documents
+    are drawn and swapped, not seeds.
 
-    For means over documents this is the metric of the per-document values averaged over seeds; it holds for F1 as well. `measured` has the
-    metrics of each seed, the same in the same order.
+    For means over documents this is the metric of the per-document values averaged over seeds; it
+    holds for F1 as well. `measured` has the metrics of each seed, the same in the same order.
     """
     stacks: dict[tuple[int, ...], Any] = {}  # metrics that share contributions go on sharing them
     return [_average_metric(values, stacks) for values in zip(*measured, strict=True)]
@@ -126,7 +129,8 @@ def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]
 
 
 def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], WeightedMetric]:
-    """Metrics of pairs, such as AUC, on the documents of the first system followed by those of another; of several seeds the mean.
+    """Metrics of pairs, such as AUC, on the documents of the first system followed by those of
+    another; of several seeds the mean.
 
     By the name of the other system and of the metric. The systems come from `keep_shared`.
     """
@@ -152,8 +156,8 @@ def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], 
 class JoinedScores:
     """Every score of two systems as one table of 2 N documents; see `plant_cli.api.AllScores`.
 
-    Scores of a system are first brought to mean 0 and standard deviation 1: no AUC changes by that, and systems that write
-    scores on other scales can be swapped.
+    Scores of a system are first brought to mean 0 and standard deviation 1: no AUC changes by that,
+    and systems that write scores on other scales can be swapped.
     """
 
     parts: tuple[AllScores, AllScores]
@@ -202,7 +206,9 @@ def _find_scale(scores: AllScores) -> tuple[float, float]:
 
 
 def join_inputs(a: MetricInput, b: MetricInput) -> MetricInput:
-    """The documents of A followed by the same of B, 2 N in all, with what metrics of every score read; thresholds are those of A."""
+    """The documents of A followed by the same of B, 2 N in all, with what metrics of every
+    score read; thresholds are those of A.
+    """
     assert a.all_scores is not None, "only metrics of every score need documents joined"
     assert b.all_scores is not None, "only metrics of every score need documents joined"
     width = max(a.top.shape[1], b.top.shape[1])

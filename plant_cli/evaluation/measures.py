@@ -70,16 +70,23 @@ OF_PARTS = (
 class Bin:
     """Labels of one range of training frequency."""
 
-    name: str  # the range, such as `1-5`; `0` holds the labels of the split that no training document has
+    # the range, such as `1-5`; `0` holds the labels of the split that no training document has
+    name: str
     counts: dict[str, int]
-    """How many `labels` are in it, how many of them some document of the split has (`present`), gold `assignments` of them, and how many
-    of its labels no document was assigned, right or wrong (`never_assigned`)."""
+    """How many `labels` are in it, how many of them some document of the split has (`present`),
+    gold `assignments` of them, and how many of its labels no document was assigned, right or
+    wrong (`never_assigned`).
+    """
     metrics: tuple[MetricValue, ...]
-    """Named with the range, such as `R@10[1-5]`: pooled recall over its assignments, macro-F1 over its labels present."""
+    """Named with the range, such as `R@10[1-5]`: pooled recall over its assignments, macro-F1
+    over its labels present.
+    """
 
 
 def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
-    """The bins that hold any label; `bounds` has the name, least and most training documents of each (both included)."""
+    """The bins that hold any label; `bounds` has the name, least and most training documents of
+    each (both included).
+    """
     counters = count_assignments(data)
     width = data.gold.shape[1]
     top = data.top[:, : max(TABLE_CUT_OFFS)]
@@ -128,7 +135,9 @@ class Evaluation:
         default_factory=dict
     )  # how many labels each average over labels averages
     labels_never: dict[str, int] = field(default_factory=dict)
-    """How many labels of train there are (`counted`), and how many of them were never `assigned`, and never `listed`."""
+    """How many labels of train there are (`counted`), and how many of them were never
+    `assigned`, and never `listed`.
+    """
     missing: Mapping[str, str] = field(
         default_factory=dict
     )  # what to do to have metrics of scores that were not kept, by name
@@ -173,7 +182,8 @@ def evaluate(
         wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
         required: names to compute in any case.
         remedy: what to do to have the metrics that need every score.
-        warn: receives a line about each family that fails and is passed over (None: it is an error).
+        warn: receives a line about each family that fails and is passed over (None: it is an
+            error).
     """
     overall = compute_families(families, data, [*wanted, *required], warn)
     bins = measure_bins(data)
@@ -251,7 +261,8 @@ def measure_parts(
     known: Collection[str],
     reporter: Reporter,
 ) -> dict[str, dict[str, Bound]]:
-    """Metrics of each part of a model alone, by its name, on the same resamples; empty if `plant predict` kept none.
+    """Metrics of each part of a model alone, by its name, on the same resamples; empty if `plant
+    predict` kept none.
 
     Args:
         folder: of the predictions.
@@ -274,17 +285,21 @@ def measure_parts(
 
 
 def bound_f1(tp: Floats, assigned: Floats, gold: Floats, level: float) -> tuple[Floats, Floats]:
-    """An interval of F1 from true positives, assigned and gold documents of labels [n]; NaN where a label has neither of these.
+    """An interval of F1 from true positives, assigned and gold documents of labels [n]; NaN where a
+    label has neither of these.
 
-    F1 = 2 J / (1 + J), where J is the share of true positives among the documents that have the label as gold, assigned or both. J is a
-    proportion, whose Wilson interval holds for few documents, too: drawing documents again would call a label with one hit certain.
+    F1 = 2 J / (1 + J), where J is the share of true positives among the documents that have the
+    label as gold, assigned or both. J is a proportion, whose Wilson interval holds for few
+    documents, too: drawing documents again would call a label with one hit certain.
     """
     low, high = bound_proportion(tp, assigned + gold - tp, level)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
 def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -> None:
-    """A row for each label as tab-separated text: counts, precision, recall, F1 and its interval."""
+    """A row for each label as tab-separated text: counts, precision, recall, F1 and its
+    interval.
+    """
     sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
     tp, assigned, positives = (part[0] for part in split_counters(sums))
     low, high = bound_f1(tp, assigned, positives, level)
@@ -315,9 +330,11 @@ def write_document_table(
     doc_ids: Sequence[str],
     conditions: str = "",
 ) -> None:
-    """Counts, precision, recall and F1 of each document as Parquet, and the metrics of documents, null where undefined.
+    """Counts, precision, recall and F1 of each document as Parquet, and the metrics of documents,
+    null where undefined.
 
-    `conditions`: which documents and labels count, by which convention and with which seed; kept in the metadata of the file.
+    `conditions`: which documents and labels count, by which convention and with which seed; kept in
+    the metadata of the file.
     """
     assigned = find_assigned(data)
     tp, chosen, gold = (

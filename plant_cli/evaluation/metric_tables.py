@@ -64,9 +64,12 @@ def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, 
 
 
 def record_intervals(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
-    """The content of intervals.json: how the intervals were made, and the spread of the resamples."""
+    """The content of intervals.json: how the intervals were made, and the spread of the
+    resamples.
+    """
     return {
-        "method": "percentiles over documents drawn with replacement; averages over labels moved back by the resamples' bias",
+        "method": "percentiles over documents drawn with replacement; averages over labels moved "
+        "back by the resamples' bias",
         "level": conditions.level,
         "replicates": conditions.replicates,
         "seed": conditions.seed,
@@ -87,7 +90,8 @@ def make_metric_tables(
     remarks: Sequence[str] = (),
     parts: Mapping[str, Mapping[str, Bound]] | None = None,
 ) -> list[Table]:
-    """The metrics, the bins of training frequency when any metric of them was chosen, and the parts of the model where they were measured.
+    """The metrics, the bins of training frequency when any metric of them was chosen, and the parts
+    of the model where they were measured.
 
     `remarks`: further notes under the metrics.
     """
@@ -129,7 +133,8 @@ def make_metric_tables(
             for b in evaluation.bins
         ]
         notes = [
-            "recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has",
+            "recall is pooled over the assignments of a bin; bin 0 holds labels that no training "
+            "document has",
             summary,
         ]
         tables.append(
@@ -143,7 +148,8 @@ def make_metric_tables(
             for name, one in {**parts, ALL_PARTS: scores}.items()
         ]
         notes = [
-            "each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`",
+            "each part with weights of its own; compare them pairwise with `plant significance "
+            "finetune FOLDER/parts/NAME.parquet`",
             summary,
         ]
         tables.append(
@@ -158,7 +164,9 @@ def make_metric_tables(
 
 
 def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
-    """The words that explain labels, by how they were chosen: what scores lose, where it was measured, and agreement with gold spans."""
+    """The words that explain labels, by how they were chosen: what scores lose, where it was
+    measured, and agreement with gold spans.
+    """
     measured = any(one.without.value is not None for one in marks.figures.values())
     columns = [
         Column(name=name, kind="exact")
@@ -166,7 +174,10 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
         if measured
     ]
     columns += [Column(name=name, kind="points") for name in ("precision", "recall", "F1")]
-    network = "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`"
+    network = (
+        "network: what the score loses without each word, or else attention; gradient: its "
+        "length; relevance: that of `plant mig`"
+    )
     rows: list[list[Cell]] = []
     for words, one in marks.figures.items():
         lost = [
@@ -186,8 +197,10 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
         rows=rows,
         notes=[
             *notes,
-            "precision, recall and F1: of words, against gold spans; the mean over labels; 95% interval over documents",
-            "marked words: those that an explanation marks; by …: those of most weight by that part of the model",
+            "precision, recall and F1: of words, against gold spans; the mean over labels; 95% "
+            "interval over documents",
+            "marked words: those that an explanation marks; by …: those of most weight by that "
+            "part of the model",
             *([network] if any(words.endswith(" by network") for words in marks.figures) else []),
         ],
     )
@@ -208,7 +221,9 @@ def _bounded_cells(scores: Mapping[str, Bound | None]) -> list[Cell]:
 
 
 def describe_conditions(conditions: Conditions) -> str:
-    """Documents, labels, convention, resamples and seed in one line, for a table beside that of the metrics."""
+    """Documents, labels, convention, resamples and seed in one line, for a table beside that of
+    the metrics.
+    """
     resamples = (
         f"{conditions.replicates} resamples of the documents, " if conditions.replicates else ""
     )
@@ -251,10 +266,12 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     ]
     if not evaluation.chosen:
         notes[1:1] = [
-            f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train"
+            f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold "
+            f"assignments, {outside} of labels unseen in train"
         ]
         notes += [
-            f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list",
+            f"of {never['counted']} labels of train {never['assigned']} are never assigned, "
+            f"{never['listed']} are in no list",
             *(
                 f"not available: {name} ({NOT_KEPT}; {remedy})"
                 for name, remedy in evaluation.missing.items()
@@ -274,19 +291,23 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if documents:
         lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
         notes.append(
-            f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}"
+            f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of "
+            f"all tokens were not read{lost}"
         )
     if conditions.removed:
         notes.append(
-            f"{conditions.removed} pairs of document and label do not count: they were taken out of the predictions"
+            f"{conditions.removed} pairs of document and label do not count: they were taken out "
+            "of the predictions"
         )
     if conditions.system.leaks:
         notes.append(
-            "LEAKAGE: validation and test documents were seen in training (plant mig --allow-leakage); these figures are too good"
+            "LEAKAGE: validation and test documents were seen in training (plant mig "
+            "--allow-leakage); these figures are too good"
         )
     if conditions.unknown:
         notes.append(
-            f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
+            f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its "
+            "rank and counts as wrong"
         )
     return notes
 

@@ -1,4 +1,6 @@
-"""Why ids or labels of one file are not those of another: written alike, but for one thing that is named with an example."""
+"""Why ids or labels of one file are not those of another: written alike, but for one thing that
+is named with an example.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ CAUSES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ),
     ("a mark before them", lambda name: name.removeprefix("__label__")),
 )
-"""What is often lost or added on the way, and how a name looks without it; the first that explains most names is told."""
+"""What is often lost or added on the way, and how a name looks without it; the first that
+explains most names is told.
+"""
 
 
 def find_mismatch(found: Iterable[str], known: Iterable[str]) -> Mismatch | None:

@@ -17,7 +17,8 @@ from plant_cli.evaluation.threshold_tuning import are_probabilities
 from plant_cli.scoring.calibration import BINS, calibration_error, find_bins
 
 ECE_CONVENTION = (
-    "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "
+    "ECE: the distance of mean probability and share that is right, averaged over listed pairs "
+    "of document and label in "
     f"{BINS} bins of equal width; all documents count, pairs that no list holds do not"
 )
 
@@ -25,7 +26,9 @@ ECE_CONVENTION = (
 def measure_reliability(
     predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int
 ) -> dict[str, Any] | None:
-    """The reliability of predictions, as metrics.json holds it (fractions); None if the scores are not probabilities."""
+    """The reliability of predictions, as metrics.json holds it (fractions); None if the scores
+    are not probabilities.
+    """
     if not are_probabilities(predictions):
         return None
     listed = ~np.isneginf(predictions.scores)
@@ -63,7 +66,9 @@ def measure_reliability(
 
 
 def _combine_bins(sums: Floats) -> Floats:
-    """The expected calibration error [R] from pairs, summed probabilities and right pairs of each bin, side by side [R, 3 BINS]."""
+    """The expected calibration error [R] from pairs, summed probabilities and right pairs of
+    each bin, side by side [R, 3 BINS].
+    """
     pairs, chances, right = np.split(sums, 3, axis=1)
     return calibration_error(np.abs(chances - right), pairs)
 
@@ -71,7 +76,9 @@ def _combine_bins(sums: Floats) -> Floats:
 def _describe(
     pairs: float, chances: float, right: float, drawn: Floats, level: float
 ) -> dict[str, Any]:
-    """A bin. Its interval is the wider of Wilson's and that of resampled documents, since few pairs that are all right prove little."""
+    """A bin. Its interval is the wider of Wilson's and that of resampled documents, since few
+    pairs that are all right prove little.
+    """
     share = right / pairs if pairs else 0.0
     bounds: tuple[float | None, float | None] = (None, None)
     if pairs and drawn.size:
@@ -88,7 +95,9 @@ def _describe(
 
 
 def describe_calibration(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Notes under a table: the calibration error of the system and of its network; empty if the scores are not probabilities."""
+    """Notes under a table: the calibration error of the system and of its network; empty if the
+    scores are not probabilities.
+    """
     errors = [
         f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs"
         for name, one in measured.items()

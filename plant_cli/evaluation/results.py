@@ -21,7 +21,9 @@ METRICS, PER_LABEL_FILE, PER_DOCUMENT_FILE = "metrics.json", "per_label.tsv", "p
 
 
 class Bound(Record):
-    """A metric, a fraction, with its interval; None where it is undefined or the documents were not resampled."""
+    """A metric, a fraction, with its interval; None where it is undefined or the documents were
+    not resampled.
+    """
 
     value: float | None = None
     low: float | None = None
@@ -35,7 +37,9 @@ class Bound(Record):
 
 
 class ReliabilityBin(Record):
-    """Predicted pairs within one range of probability: how many, their mean probability, the share that is right with its interval."""
+    """Predicted pairs within one range of probability: how many, their mean probability, the
+    share that is right with its interval.
+    """
 
     pairs: int
     probability: float
@@ -45,7 +49,9 @@ class ReliabilityBin(Record):
 
 
 class CalibrationRecord(Record):
-    """How far probabilities can be believed: the expected calibration error with its interval, and the bins behind it."""
+    """How far probabilities can be believed: the expected calibration error with its interval,
+    and the bins behind it.
+    """
 
     ECE: float
     low: float | None = None
@@ -54,7 +60,9 @@ class CalibrationRecord(Record):
 
 
 class MarkFigures(Record):
-    """Of some words of texts: means over pairs of document and label, with intervals over documents."""
+    """Of some words of texts: means over pairs of document and label, with intervals over
+    documents.
+    """
 
     without: Bound = (
         Bound()
@@ -147,10 +155,13 @@ DEFAULT_METRICS = (
 
 
 def refuse_too_few(resamples: int) -> int:
-    """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for an interval."""
+    """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for
+    an interval.
+    """
     if 0 < resamples < FEWEST_RESAMPLES:
         raise ValueError(
-            f"0, or {FEWEST_RESAMPLES} and more: of fewer resamples there is no interval to speak of"
+            f"0, or {FEWEST_RESAMPLES} and more: of fewer resamples there is no interval to speak "
+            "of"
         )
     return resamples
 

@@ -46,8 +46,9 @@ class System:
     threshold: float | Floats  # one number, or one per label of train [L]
     origin: str  # the threshold in words: its value and where it comes from
     cut: Mapping[str, Any] = field(default_factory=dict)
-    """What of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT_FIELDS`, and the counts of
-    `EVIDENCE_CUT` (empty: unknown)."""
+    """What of the split the system did not read, as `plant predict` recorded it: shares by the
+    names in `CUT_FIELDS`, and the counts of `EVIDENCE_CUT` (empty: unknown).
+    """
     folder: Path | None = (
         None  # of our predictions, which may hold every score; None for another tool's
     )
@@ -65,7 +66,9 @@ class Location:
 
 
 def locate(name: str) -> Location:
-    """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a folder of another run, or a file."""
+    """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a
+    folder of another run, or a file.
+    """
     path, stage = Path(name), match_system(name)
     if stage:
         return Location(name=name, tag=stage["tag"])
@@ -81,7 +84,9 @@ def locate(name: str) -> Location:
 
 
 def shorten_names(names: Sequence[str]) -> dict[str, str]:
-    """The names of systems for tables: of a path its last part, where no other system has the same."""
+    """The names of systems for tables: of a path its last part, where no other system has the
+    same.
+    """
     last = [Path(name).name for name in names]
     return {
         name: part if last.count(part) == 1 else name
@@ -90,7 +95,8 @@ def shorten_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
-    """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
+    """The systems behind one name by the seed they were trained with: the one without a mark and
+    the next `count` - 1 by seed.
 
     A file of another tool and an ensemble have no seeds: the result is empty.
     """
@@ -123,14 +129,16 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
         raise ArtefactError(
             f"'{name}' was not trained with {count} seeds",
             where=f"{first.path}: seeds {', '.join(map(str, by_seed))}",
-            expected=f"{count} of them: {first.name} and {count - 1} folders such as {first.name}-seed{max(by_seed) + 1}",
+            expected=f"{count} of them: {first.name} and {count - 1} folders such as "
+            f"{first.name}-seed{max(by_seed) + 1}",
             todo=todo,
         )
     return dict(list(by_seed.items())[:count])
 
 
 def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
-    """The folder that holds a system's thresholds: that of its predictions for an ensemble, which has no network of its own.
+    """The folder that holds a system's thresholds: that of its predictions for an ensemble, which
+    has no network of its own.
 
     `finetune`: gives the folder of its trained network, asked only if it has one.
     """
@@ -138,7 +146,9 @@ def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
 
 
 def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Gold) -> System:
-    """The system whose predictions of the split are in a folder; for `finetune` see `find_thresholds`."""
+    """The system whose predictions of the split are in a folder; for `finetune` see
+    `find_thresholds`.
+    """
     thresholds = read_thresholds(find_thresholds(predict, finetune), gold.label_hash, gold.indexed)
     record = StageFolder(predict).record()
     summary = {} if record is None else record.summary
@@ -169,7 +179,9 @@ def file_system(path: Path, threshold: float | None = None) -> System:
 
 
 def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path) -> System:
-    """The system of one tag in another run, whose predictions were made there; `corpus` is the folder of our corpus record."""
+    """The system of one tag in another run, whose predictions were made there; `corpus` is the
+    folder of our corpus record.
+    """
     predict, finetune = (run / join_tag(stage, tag) for stage in ("predict", "finetune"))
     if not (predict / PREDICTIONS).exists():
         raise ArtefactError(
@@ -194,13 +206,16 @@ def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path
             f"the run '{run}' has another gold {split} split: {'; '.join(differences)}",
             where=str(run / "corpus" / SPLITS_FILE),
             expected="the same documents with the same gold labels: nothing else can be compared",
-            todo="train both systems on corpora with one test split, or evaluate predictions of that split",
+            todo="train both systems on corpora with one test split, or evaluate predictions of "
+            "that split",
         )
     return read_system(name, predict, lambda: finetune, gold)
 
 
 def find_leakage(folder: Path) -> bool:
-    """Whether a stage, or one that it was made from, saw documents that it is judged by (`plant mig --allow-leakage`)."""
+    """Whether a stage, or one that it was made from, saw documents that it is judged by (`plant
+    mig --allow-leakage`).
+    """
     record = StageFolder(folder).record()
     if record is None:
         return False
@@ -213,7 +228,8 @@ def warn_leakage(system: System, reporter: Reporter) -> None:
     """Say that a system's figures are too good, where they are."""
     if system.leaks:
         reporter.warn(
-            f"'{system.name}' saw validation and test documents in training (plant mig --allow-leakage): its figures are too good"
+            f"'{system.name}' saw validation and test documents in training (plant mig "
+            "--allow-leakage): its figures are too good"
         )
 
 
@@ -232,7 +248,10 @@ def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
 def describe_thresholds(thresholds: Thresholds) -> str:
     """A threshold in words, or where those of each label come from."""
     if isinstance(thresholds.value, float):
-        return f"threshold {thresholds.value:.3g} {describe_tuning(thresholds.split, thresholds.objective)}"
+        return (
+            f"threshold {thresholds.value:.3g} "
+            f"{describe_tuning(thresholds.split, thresholds.objective)}"
+        )
     if thresholds.objective == "per-label":
         return f"a threshold per label, tuned on {thresholds.source} for the label's F1"
     return f"thresholds for {thresholds.objective}, chosen on {thresholds.source}"
@@ -245,7 +264,9 @@ _CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
 def find_system(
     context: StageContext, name: str, gold: Gold, threshold: float | None = None
 ) -> System:
-    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none."""
+    """The system of a name (see `locate`); its predictions are made if it is one of this run
+    and has none.
+    """
     location = locate(name)
     if location.file is not None:
         return file_system(location.file, threshold)
@@ -259,7 +280,9 @@ def find_system(
 
 
 def find_judged_tag(context: StageContext) -> str | None:
-    """The tag of the system that a stage evaluates: that of the stage, or none if no system has it: one system can be evaluated twice."""
+    """The tag of the system that a stage evaluates: that of the stage, or none if no system has
+    it: one system can be evaluated twice.
+    """
     tag, run = context.tag, Run.open(context.run_path)
     records = [
         record
@@ -276,17 +299,21 @@ def find_judged_tag(context: StageContext) -> str | None:
             f"no system of this run has the tag '{tag}'",
             where=f"--tag {tag}, {run.path}",
             expected=f"did you mean '{near[0]}'?",
-            todo="give a system's tag, or a name that is unlike all of them, to judge the system without a tag a second time",
+            todo="give a system's tag, or a name that is unlike all of them, to judge the system "
+            "without a tag a second time",
         )
     judged = "the one without a tag" if plain is None else f"'{plain}'"
     context.reporter.note(
-        f"no system has the tag '{tag}': {judged} is evaluated, and '{context.folder.name}' holds the results"
+        f"no system has the tag '{tag}': {judged} is evaluated, and '{context.folder.name}' holds "
+        "the results"
     )
     return plain
 
 
 def find_chosen(context: StageContext, name: str | None) -> Thresholds | None:
-    """The thresholds that `plant thresholds` chose, by folder (`thresholds`, `thresholds-strict`), tag or file; None without a name."""
+    """The thresholds that `plant thresholds` chose, by folder (`thresholds`,
+    `thresholds-strict`), tag or file; None without a name.
+    """
     if name is None:
         return None
     path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
@@ -302,7 +329,8 @@ def choose_families(
 ) -> list[tuple[MetricSpec, Options]]:
     """All registered families of metrics.
 
-    `options`: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
+    `options`: those of some families, by name. A name that is not registered is looked up, too,
+    which says what is wrong.
     """
     names = dict.fromkeys([*(spec.name for spec in context.components(MetricSpec)), *options])
     return [

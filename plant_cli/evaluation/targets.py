@@ -40,7 +40,9 @@ class Targets:
 
 
 def parse_targets(texts: Sequence[str]) -> Targets:
-    """Read targets; of a precision and a recall together, the recall is that of all labels that are assigned or reviewed."""
+    """Read targets; of a precision and a recall together, the recall is that of all labels that
+    are assigned or reviewed.
+    """
     targets = [_parse(text) for text in texts]
     if len(targets) == 1:
         return Targets(assign=targets[0])
@@ -51,7 +53,8 @@ def parse_targets(texts: Sequence[str]) -> Targets:
         "the targets do not go together" if targets else "no target is given",
         where=" ".join(f"--target {text}" for text in texts) or "--target",
         expected=TARGET_FORM,
-        todo="give one target, or a precision and a recall: --target precision=0.9 --target recall=0.9",
+        todo="give one target, or a precision and a recall: --target precision=0.9 --target "
+        "recall=0.9",
     )
 
 

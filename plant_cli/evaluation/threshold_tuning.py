@@ -1,8 +1,11 @@
-"""Thresholds: the scores from which labels are assigned or reviewed, chosen on documents with known labels, and what they lead to.
+"""Thresholds: the scores from which labels are assigned or reviewed, chosen on documents with known
+labels, and what they lead to.
 
-`tune_threshold` and `tune_per_label` maximise F1. `choose_on_validation` reaches a target with two thresholds of each label: from the
-first a label is assigned without a person, from the second a person reviews it. Labels with few documents share thresholds with labels
-about as frequent. All of them look at the same cuts: behind each run of equal scores in the falling scores of one group of labels.
+`tune_threshold` and `tune_per_label` maximise F1. `choose_on_validation` reaches a target with two
+thresholds of each label: from the first a label is assigned without a person, from the second a
+person reviews it. Labels with few documents share thresholds with labels about as frequent. All of
+them look at the same cuts: behind each run of equal scores in the falling scores of one group of
+labels.
 """
 
 from __future__ import annotations
@@ -64,10 +67,14 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where a group's labels can be cut: behind each run of equal scores [c], by group, then by falling score."""
+    """Where a group's labels can be cut: behind each run of equal scores [c], by group, then by
+    falling score.
+    """
 
     groups: Integers
-    values: Floats  # the threshold: half-way to the group's next lower score, so that rounding changes nothing; or the last score
+    # the threshold: half-way to the group's next lower score, so that rounding changes nothing; or
+    # the last score
+    values: Floats
     assigned: Floats  # pairs of document and label in the group with at least that score
     right: Floats  # of these gold
     macro: Floats  # the sum of the labels' F1 when these are assigned
@@ -85,7 +92,8 @@ def find_cuts(
 
     Args:
         labels: L, those of train; the F1 of the others does not count in `Cuts.macro`.
-        groups: the group of each label of train [L], and all other pairs are left out; None: all pairs are one group.
+        groups: the group of each label of train [L], and all other pairs are left out; None: all
+            pairs are one group.
     """
     real = (top >= 0) | ~np.isneginf(scores)
     if np.isnan(scores[real]).any():
@@ -122,7 +130,9 @@ def _is_last(sorted_values: np.ndarray[Any, Any]) -> Booleans:
 
 
 def _change_f1(columns: Integers, hits: Booleans, gold: csr_array, labels: int) -> Floats:
-    """By how much each pair changes the F1 of its label when pairs are assigned in order [n]; 0 for labels that train does not have."""
+    """By how much each pair changes the F1 of its label when pairs are assigned in order [n]; 0
+    for labels that train does not have.
+    """
     known = np.flatnonzero((columns >= 0) & (columns < labels))
     order = known[np.argsort(columns[known], kind="stable")]
     ordered, right = columns[order], hits[order]
@@ -141,10 +151,11 @@ def _change_f1(columns: Integers, hits: Booleans, gold: csr_array, labels: int) 
 def tune_threshold(
     top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1"
 ) -> Tuned:
-    """The one threshold for all labels under which assigning `score >= threshold` has the highest F1; for the arguments see `find_cuts`.
+    """The one threshold for all labels under which assigning `score >= threshold` has the highest
+    F1; for the arguments see `find_cuts`.
 
-    Gold of labels that no training document has counts as missed in micro-F1. The same threshold is best for macro-F1 over all labels of
-    train and over those present.
+    Gold of labels that no training document has counts as missed in micro-F1. The same threshold is
+    best for macro-F1 over all labels of train and over those present.
     """
     cuts = find_cuts(top, scores, gold, labels)
     if not cuts.values.size:
@@ -161,7 +172,8 @@ def tune_threshold(
 def tune_per_label(
     top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float
 ) -> Floats:
-    """One threshold per label of train [L], each the best for that label's F1; for the arguments see `find_cuts`.
+    """One threshold per label of train [L], each the best for that label's F1; for the arguments
+    see `find_cuts`.
 
     `fallback`: the threshold of labels that no predicted document has as gold.
     """
@@ -186,10 +198,12 @@ def rate_cuts(
     positives: Floats | Integers | float,
     least: float,
 ) -> tuple[Floats, Booleans]:
-    """How good each cut is for a target, and whether it reaches the share wanted, from right, assigned and gold labels [c].
+    """How good each cut is for a target, and whether it reaches the share wanted, from right,
+    assigned and gold labels [c].
 
-    precision: the most labels of which enough are right even if the next one assigned were wrong, since few documents prove little.
-    recall: the fewest labels that hold enough of gold, else as many as there are.
+    precision: the most labels of which enough are right even if the next one assigned were wrong,
+    since few documents prove little. recall: the fewest labels that hold enough of gold, else as
+    many as there are.
     """
     share = least * (1 - ROUNDING)
     if measure == "precision":
@@ -220,10 +234,12 @@ class ChosenThresholds:
 def group_by_frequency(
     positives: Integers, train_counts: Integers, enough: int
 ) -> tuple[Integers, tuple[str, ...]]:
-    """A group for each label with enough documents, and groups of labels about as frequent for the others: group [L], and names [G].
+    """A group for each label with enough documents, and groups of labels about as frequent for the
+    others: group [L], and names [G].
 
-    Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.
-    Labels without training documents (`zero_shot`) are the rarest.
+    Ranges of training frequency are joined, from rare to frequent, until each has enough; what is
+    left at the end joins the last one. Labels without training documents (`zero_shot`) are the
+    rarest.
 
     Args:
         positives: validation documents of each label of the index [L].
@@ -256,12 +272,14 @@ def choose_thresholds(
     target: Target,
     enough: int = DOCUMENTS_FOR_A_THRESHOLD,
 ) -> ChosenThresholds:
-    """The thresholds that reach a target on documents with known labels; nothing is reviewed. For the arguments see `find_cuts`.
+    """The thresholds that reach a target on documents with known labels; nothing is reviewed. For
+    the arguments see `find_cuts`.
 
     Args:
         train_counts: training documents of each label of the index [L].
-        target: the highest recall under a precision, the highest precision under a recall, or the highest F1. Macro-F1 is a mean over
-            labels: the best threshold of each group is the best of all.
+        target: the highest recall under a precision, the highest precision under a recall, or the
+            highest F1. Macro-F1 is a mean over labels: the best threshold of each group is the best
+            of all.
         enough: see `group_by_frequency`.
     """
     labels = len(train_counts)
@@ -306,7 +324,8 @@ def choose_on_validation(
 ) -> ChosenThresholds:
     """Choose both thresholds on validation documents.
 
-    `review`: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
+    `review`: the probability from which a label is reviewed, if no recall is asked for; None: no
+    label is.
     """
     inputs = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
     chosen = choose_thresholds(*inputs, targets.assign)
@@ -316,7 +335,9 @@ def choose_on_validation(
 
 
 def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, where: str) -> None:
-    """Refuse a target that no group of labels can reach on validation; the `DataError` says what can be reached."""
+    """Refuse a target that no group of labels can reach on validation; the `DataError` says
+    what can be reached.
+    """
     top, scores, matrix = predictions.top, predictions.scores, gold.matrix
     for target in (targets.assign, targets.review):
         if target is None or target.least is None:
@@ -328,7 +349,10 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
             )
             best = right / max(1, possible)
             reached, todo = best >= target.least, "or predict longer lists"
-            what = f"{right} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
+            what = (
+                f"{right} of the {possible} gold labels that train has are in the lists of "
+                f"predictions: a recall of {best:.3f}"
+            )
         else:
             reached = bool(
                 choose_thresholds(
@@ -359,7 +383,10 @@ def _best_precision(cuts: Cuts) -> str:
     best = np.argmax(shares)
     right, assigned = int(cuts.right[best]), int(cuts.assigned[best])
     share = f"{right / assigned:.3f}, or {shares.max():.3f} if the next one is wrong"
-    return f"the best threshold on validation assigns {assigned} labels of which {right} are right ({share})"
+    return (
+        f"the best threshold on validation assigns {assigned} labels of which {right} are "
+        f"right ({share})"
+    )
 
 
 def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[str, Booleans]:
@@ -378,7 +405,9 @@ def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[s
 def decide_left_out(
     predictions: Predictions, gold: Gold, targets: Targets, review: float | None, seed: int
 ) -> dict[str, Booleans]:
-    """The decisions on validation, for each document by thresholds that were chosen without its fifth of the documents."""
+    """The decisions on validation, for each document by thresholds that were chosen without its
+    fifth of the documents.
+    """
     documents = len(predictions.top)
     folds = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
     rejected = ~np.isneginf(predictions.scores)
@@ -409,13 +438,14 @@ def are_probabilities(predictions: Predictions) -> bool:
 def record_decisions(
     decided: Mapping[str, Decided], chosen: ChosenThresholds, conditions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The content of decisions.json: fractions from 0 to 1, labels per document; null where undefined.
+    """The content of decisions.json: fractions from 0 to 1, labels per document; null where
+    undefined.
 
     Args:
         decided: by split, validation first.
         chosen: the thresholds.
-        conditions: `system`, `target`, `calibrated` (whether scores are probabilities), `replicates` (resamples behind the intervals, 0
-            for none), `level` and `seed`.
+        conditions: `system`, `target`, `calibrated` (whether scores are probabilities),
+            `replicates` (resamples behind the intervals, 0 for none), `level` and `seed`.
     """
     drawn = {name: conditions[name] for name in ("replicates", "level", "seed")}
     return {
@@ -434,11 +464,13 @@ def measure_decisions(
     level: float,
     seed: int,
 ) -> dict[str, Any]:
-    """What decisions lead to on one split, as decisions.json holds it: each with its interval from resamples of the documents.
+    """What decisions lead to on one split, as decisions.json holds it: each with its interval from
+    resamples of the documents.
 
-    `labels`: per document; `precision`: the share of them that is right; `recall`: the share of all gold labels that is among them, where
-    gold labels that are not predicted or unseen in train are rejected. `expected_…`: what these would be if the scores were probabilities.
-    `automatic`: the share of the assigned and reviewed labels that is assigned without a person.
+    `labels`: per document; `precision`: the share of them that is right; `recall`: the share of all
+    gold labels that is among them, where gold labels that are not predicted or unseen in train are
+    rejected. `expected_…`: what these would be if the scores were probabilities. `automatic`: the
+    share of the assigned and reviewed labels that is assigned without a person.
     """
     hits = find_hits(predictions.top, gold.matrix)
     labels = {name: mask.sum(axis=1).astype(np.float64) for name, mask in masks.items()}
@@ -499,7 +531,9 @@ def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float 
 
 
 def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[dict[str, Any]]:
-    """By range of training frequency: labels, their validation documents, lowest and highest threshold, and labels never assigned."""
+    """By range of training frequency: labels, their validation documents, lowest and highest
+    threshold, and labels never assigned.
+    """
     counts = np.asarray(validation.matrix[:, : len(chosen.assign)].sum(axis=0))
     names, rows = np.array(chosen.names)[chosen.groups], []
     for name in dict.fromkeys(chosen.names):
@@ -519,7 +553,9 @@ def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[dict[s
 
 
 def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) -> list[Table]:
-    """The decisions on each split, and the thresholds by training frequency, from decisions.json and the gold labels of its splits."""
+    """The decisions on each split, and the thresholds by training frequency, from
+    decisions.json and the gold labels of its splits.
+    """
     columns = [
         Column(name="training documents"),
         *(Column(name=name, kind="count") for name in ("labels", "validation documents")),
@@ -529,10 +565,12 @@ def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) 
         Column(name="never assigned", kind="count"),
     ]
     notes = [
-        f"{OWN_GROUP}: a threshold for each label with {DOCUMENTS_FOR_A_THRESHOLD} validation documents or more; "
+        f"{OWN_GROUP}: a threshold for each label with {DOCUMENTS_FOR_A_THRESHOLD} validation "
+        "documents or more; "
         "the others share one with labels about as frequent",
         "never assigned: labels for which no threshold reaches the target on validation",
-        f"target {content['target']}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
+        f"target {content['target']}; chosen on "
+        f"{describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
     ]
     rows: list[list[Cell]] = [
         [round_figures(value, 3) if isinstance(value, float) else value for value in row.values()]
@@ -570,15 +608,18 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
     )
     notes = [
         *_describe_missed(parse_targets(content["target"].split()), figures, level),
-        f"{automatic} of the labels shown are assigned without a person; {figures[REVIEW]['labels']['value'] or 0.0:.3g} labels of a "
+        f"{automatic} of the labels shown are assigned without a person; "
+        f"{figures[REVIEW]['labels']['value'] or 0.0:.3g} labels of a "
         f"document are to be reviewed, and {untouched} of the documents have none",
         "assign: without a person; review: a person looks; reject: predicted, but not shown",
-        "precision: the share that is right; recall: the share of gold labels; those not predicted or unseen in train count as rejected",
+        "precision: the share that is right; recall: the share of gold labels; those not "
+        "predicted or unseen in train count as rejected",
         f"by thresholds chosen {chosen}",
         f"expected: {by_scores}"
         if content["calibrated"]
         else "no expected values: the scores are not probabilities",
-        f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {figures['gold_labels']} gold assignments, {figures['gold_labels_unseen']} of "
+        f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {figures['gold_labels']} gold "
+        f"assignments, {figures['gold_labels_unseen']} of "
         "labels unseen in train; pooled over documents (micro)",
         resamples if content["replicates"] else f"no intervals (--bootstrap 0); seed {seed}",
     ]

@@ -1,1 +1,3 @@
-"""The network: backbone and decoder, label attention and ranking losses with their kernels, cached states."""
+"""The network: backbone and decoder, label attention and ranking losses with their kernels,
+cached states.
+"""

@@ -57,7 +57,9 @@ def score_wanted(decoder: PairDecoder, reading: Reading, labels: Tensor, wanted:
 def rank_tokens(
     decoder: Decoder, reading: Reading, labels: Tensor, wanted: Tensor | None = None
 ) -> Tensor:
-    """Log attention [B, l, T] of some labels (indices [l]) on the tokens, perhaps only where it is wanted [B, l]."""
+    """Log attention [B, l, T] of some labels (indices [l]) on the tokens, perhaps only where it
+    is wanted [B, l].
+    """
     pairs = wanted is not None and isinstance(decoder, PairDecoder)
     scores = decoder.rank_pairs(reading, labels, wanted) if pairs else decoder.rank(reading, labels)  # type: ignore[attr-defined]
     promises.TOKEN_WEIGHTS.require(

@@ -73,13 +73,16 @@ def read_model_description(folder: Path) -> ModelDescription:
             "the description of the saved model",
             "it lacks a key, or a value is not valid",
             folder / DESIGN_FILE,
-            expected=f"{', '.join(ModelSection.model_fields)}, backbone_changed and seed, as the stage wrote them",
+            expected=f"{', '.join(ModelSection.model_fields)}, backbone_changed and seed, as the "
+            "stage wrote them",
             todo=f"restore the file, or {RUN_STAGE_AGAIN}",
         ) from error
 
 
 def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None:
-    """Refuse a relevance table whose words have other rows than those that the network of a folder knows."""
+    """Refuse a relevance table whose words have other rows than those that the network of a
+    folder knows.
+    """
     known = read_model_description(folder).words
     if known is not None and known != hash_strings(words):
         raise ArtefactError(
@@ -99,8 +102,9 @@ if TYPE_CHECKING:
 class Network(nn.Module):
     """Backbone and decoder together; row i of every label table is label i of the index.
 
-    `needs_words` says whether the decoder looks at the words of documents (`Reading.words`). For such a decoder training sets `word_hash`,
-    the hash of the relevance table's words. `keeps_backbone`: the backbone is saved even if it was not trained, as no other file holds it.
+    `needs_words` says whether the decoder looks at the words of documents (`Reading.words`). For
+    such a decoder training sets `word_hash`, the hash of the relevance table's words.
+    `keeps_backbone`: the backbone is saved even if it was not trained, as no other file holds it.
     """
 
     decoder: DecoderModule
@@ -133,7 +137,9 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def fold_decoder(self) -> None:
-        """Make the decoder ready for scoring only, if it can be folded; it cannot be trained any more after that."""
+        """Make the decoder ready for scoring only, if it can be folded; it cannot be trained
+        any more after that.
+        """
         if isinstance(self.decoder, FoldableDecoder):
             self.decoder = cast("DecoderModule", self.decoder.fold())
 
@@ -158,7 +164,9 @@ def assemble(
     seed: int | None = None,
     relevance: csr_array | None = None,
 ) -> Network:
-    """Build a network with fresh weights, for labels of so many training documents; a decoder may start from relevance [L, V]."""
+    """Build a network with fresh weights, for labels of so many training documents; a decoder
+    may start from relevance [L, V].
+    """
     seed = machine.seed if seed is None else seed
     decoder_spec, decoder_options = design.decoder
     if decoder_spec.check is not None:
@@ -194,7 +202,9 @@ def assemble(
 
 @torch.no_grad()
 def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Tensor:
-    """Mean hidden state [L, H] of each label's title (the id where there is none), fp32; `batch` titles are read at once."""
+    """Mean hidden state [L, H] of each label's title (the id where there is none), fp32;
+    `batch` titles are read at once.
+    """
     require_titles(labels)
     texts = [title or label for label, title in zip(labels.ids, labels.titles, strict=True)]
     backbone.module().eval()
@@ -230,10 +240,12 @@ def save_network(network: Network, folder: Path) -> None:
 
 
 def restore_network(network: Network, folder: Path) -> None:
-    """Read weights back into a network of the same description; afterwards every file of the folder is known to be as it was written.
+    """Read weights back into a network of the same description; afterwards every file of the folder
+    is known to be as it was written.
 
     Raises:
-        ArtefactError: a file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
+        ArtefactError: a file is damaged or of another format, or the weights belong to another
+            label order, tokenizer or shape.
     """
     path, again = folder / WEIGHTS, f"run the stage '{folder.name}' again with --force"
     tensors, marks = read_tensors(path, "the weights", f"restore the file, or {RUN_STAGE_AGAIN}")
@@ -263,7 +275,8 @@ def restore_network(network: Network, folder: Path) -> None:
         raise ArtefactError(
             f"the weights do not fit the decoder: {str(error).splitlines()[-1].strip()}",
             where=str(path),
-            expected="the decoder and options that the stage was run with (model.json in the same folder)",
+            expected="the decoder and options that the stage was run with (model.json in the same "
+            "folder)",
             todo="run the stage again with --force, or set the options back",
         ) from error
     if read_model_description(folder).backbone_changed:
@@ -290,7 +303,8 @@ class EarlierNetwork:
 
     @torch.no_grad()
     def carry_over(self, network: Network) -> None:
-        """Give a network its weights; new labels keep the rows that they have in the label tables, whose first axis is that of labels.
+        """Give a network its weights; new labels keep the rows that they have in the label tables,
+        whose first axis is that of labels.
 
         What a decoder holds of the relevance table stays that of the corpus as it is now.
 
@@ -352,7 +366,8 @@ def load_network(
 ) -> Network:
     """The trained network of a finished stage, built as its description says.
 
-    A backbone that was not trained is not stored; one with random weights is drawn again from its seed.
+    A backbone that was not trained is not stored; one with random weights is drawn again from its
+    seed.
     """
     description = read_model_description(folder)
     section = description.section.model_copy(

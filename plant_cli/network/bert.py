@@ -1,4 +1,6 @@
-"""Frozen encoders of BERT's form, read with torch only: importing the models of transformers takes longer than labelling a text."""
+"""Frozen encoders of BERT's form, read with torch only: importing the models of transformers
+takes longer than labelling a text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ NEEDED = {
     "is_decoder": False,
     "auto_map": None,
 }
-"""Values of a configuration, named or by default, for which `Bert` computes what transformers' `BertModel` computes."""
+"""Values of a configuration, named or by default, for which `Bert` computes what transformers'
+`BertModel` computes.
+"""
 LAYER_NAMES = {
     "attention.output.dense": "out",
     "attention.output.LayerNorm": "attention_norm",
@@ -65,7 +69,9 @@ class States:
 
 
 class Layer(nn.Module):
-    """Self-attention, then two linear maps; each is added to what came in and normed (Devlin et al. 2019)."""
+    """Self-attention, then two linear maps; each is added to what came in and normed (Devlin et
+    al. 2019).
+    """
 
     def __init__(self, shape: BertShape) -> None:
         super().__init__()
@@ -109,7 +115,9 @@ class Bert(nn.Module):
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
 
     def forward(self, *, input_ids: Tensor, attention_mask: Tensor | None = None) -> States:
-        """Hidden states of token ids [B, T]; the mask [B, T] is 0 at padding (None: there is none)."""
+        """Hidden states of token ids [B, T]; the mask [B, T] is 0 at padding (None: there is
+        none).
+        """
         states = self.norm(
             functional.embedding(input_ids, self.words)
             + self.positions[: input_ids.shape[1]]
@@ -122,7 +130,9 @@ class Bert(nn.Module):
 
 
 def load_bert(folder: Path) -> Bert | None:
-    """A local model of BERT's form, frozen; None where only transformers can read it. Under `torch.device("meta")` it has only shapes."""
+    """A local model of BERT's form, frozen; None where only transformers can read it. Under
+    `torch.device("meta")` it has only shapes.
+    """
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         return None
     return make_bert(
@@ -131,7 +141,9 @@ def load_bert(folder: Path) -> Bert | None:
 
 
 def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Bert | None:
-    """A frozen model; None where it is not of BERT's form. `weights` by published names are not read where shapes are enough."""
+    """A frozen model; None where it is not of BERT's form. `weights` by published names are not
+    read where shapes are enough.
+    """
     shape = BertShape.of(config)
     if shape is None:
         return None

@@ -1,7 +1,8 @@
-"""Frozen language models in 4 bits that compute in bf16 throughout: weights, norms and residual stream.
+"""Frozen language models in 4 bits that compute in bf16 throughout: weights, norms and residual
+stream.
 
-Adapters stay in fp32 for the optimiser. peft makes, saves and restores them; their products are here: few calls, and no casts but one of
-all adapters before each batch.
+Adapters stay in fp32 for the optimiser. peft makes, saves and restores them; their products are
+here: few calls, and no casts but one of all adapters before each batch.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from plant_cli.runs.processes import sharing_mode
 
 ADAPTER = "default"  # peft's name of the one adapter
 UNMASKED = "plant_causal"
-"""The library's fused attention under a name for which transformers makes no mask, and looks for no padding."""
+"""The library's fused attention under a name for which transformers makes no mask, and looks
+for no padding.
+"""
 EXPANDED_SHARE = 0.4
 """Part of a card's free memory that weights in bf16 may take in the place of 4 bits."""
 PROBE = 4
@@ -30,14 +33,18 @@ PROBE = 4
 
 
 def wants_bf16(options: HuggingFaceOptions, dtype: torch.dtype) -> bool:
-    """Whether a model of these options should compute in bf16 throughout, on hardware whose products are of `dtype`."""
+    """Whether a model of these options should compute in bf16 throughout, on hardware whose
+    products are of `dtype`.
+    """
     plain = options.adapter in ("lora", "none") and options.quantization == "nf4"
     return plain and dtype == torch.bfloat16 and sharing_mode() == "whole"
 
 
 @torch.no_grad()
 def answers_in_bf16(network: Any) -> bool:
-    """Whether a model whose weights are in 4 bits and in bf16 reads a few tokens; some architectures mix bf16 and fp32."""
+    """Whether a model whose weights are in 4 bits and in bf16 reads a few tokens; some
+    architectures mix bf16 and fp32.
+    """
     device = network.get_input_embeddings().weight.device
     try:
         with torch.autocast(device.type, enabled=False):
@@ -59,7 +66,9 @@ def is_short(network: Any, options: HuggingFaceOptions) -> bool:
 
 @contextmanager
 def unmasked(config: Any, positions: int) -> Iterator[bool]:
-    """Whether a causal model reads so many positions by fused attention without a mask. It has read a text before its padding comes."""
+    """Whether a causal model reads so many positions by fused attention without a mask. It has
+    read a text before its padding comes.
+    """
     attention = (
         transformers.AttentionInterface
     )  # looked up here: models of transformers take seconds to import
@@ -74,7 +83,9 @@ def unmasked(config: Any, positions: int) -> Iterator[bool]:
 
 
 class Bf16Model:
-    """A frozen network in bf16; its adapters, which peft made, have copies in the type of its products."""
+    """A frozen network in bf16; its adapters, which peft made, have copies in the type of its
+    products.
+    """
 
     def __init__(self, network: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
         self.dtype = dtype
@@ -98,7 +109,9 @@ class Bf16Model:
 
     @contextmanager
     def fresh_leaves(self) -> Iterator[list[Tensor]]:
-        """Inside, gradients go to leaves that stand for the adapters that learn, in the order of `parameters`."""
+        """Inside, gradients go to leaves that stand for the adapters that learn, in the order
+        of `parameters`.
+        """
         leaves = [
             parameter.detach().requires_grad_(parameter.requires_grad)
             for parameter in self.parameters
@@ -152,7 +165,9 @@ def _adapted(layer: Any, states: Tensor) -> Tensor:
 
 
 class _AdaptedProduct(torch.autograd.Function):
-    """W x + s B A dropout(x) and its gradients of x, A and B; `copies`: A, B transposed, s A transposed and s B, in the type of x."""
+    """W x + s B A dropout(x) and its gradients of x, A and B; `copies`: A, B transposed, s A
+    transposed and s B, in the type of x.
+    """
 
     @staticmethod
     def forward(
@@ -211,7 +226,9 @@ def frozen_weight(layer: Any) -> Tensor:
 
 
 def wants_expansion(network: Any, options: HuggingFaceOptions) -> bool:
-    """Whether the numbers of a model's 4-bit maps are kept in bf16; by default on a card where they take little of its free memory."""
+    """Whether the numbers of a model's 4-bit maps are kept in bf16; by default on a card where
+    they take little of its free memory.
+    """
     if not is_short(network, options) or options.expand_weights is not None:
         return is_short(network, options) and bool(options.expand_weights)
     device = network.get_input_embeddings().weight.device
@@ -224,7 +241,9 @@ def wants_expansion(network: Any, options: HuggingFaceOptions) -> bool:
 
 
 def find_norms(network: nn.Module) -> list[Any]:
-    """Frozen norms by the root mean square, of the common kind: each number over the root, times its weight."""
+    """Frozen norms by the root mean square, of the common kind: each number over the root,
+    times its weight.
+    """
     found = [
         part
         for part in network.modules()

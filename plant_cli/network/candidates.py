@@ -37,9 +37,13 @@ from plant_cli.relevance.relevance_table import WordStatistics
 UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 
 LABELS_PER_BLOCK = 1 << 14
-"""Labels scored at a time, so that a decoder's products of its label tables, such as queries [L, H], stay small."""
+"""Labels scored at a time, so that a decoder's products of its label tables, such as queries
+[L, H], stay small.
+"""
 NOT_LEFT_OUT = {"cuda"}
-"""Devices on which few labels are taken from the tables even if no document wants them: to find these, the device is waited for."""
+"""Devices on which few labels are taken from the tables even if no document wants them: to find
+these, the device is waited for.
+"""
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
@@ -51,10 +55,11 @@ def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
 
 
 def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
-    """Logits [B, L] of the wanted pairs [B, L] of document and label, fp32; all others are `UNSCORED`, without gradient.
+    """Logits [B, L] of the wanted pairs [B, L] of document and label, fp32; all others are
+    `UNSCORED`, without gradient.
 
-    Rows are taken from the label tables once for all documents. A decoder that is no `PairDecoder` is asked document by document, each
-    cut to its last real token.
+    Rows are taken from the label tables once for all documents. A decoder that is no `PairDecoder`
+    is asked document by document, each cut to its last real token.
     """
     logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
     pairs, few = (
@@ -152,7 +157,9 @@ def propose(
     splits: Mapping[SplitName, tuple[Sequence[str], Documents]],
     reporter: Reporter,
 ) -> dict[str, ShortlistedLabels]:
-    """Build a shortlist, and ask it for the labels of every text of some splits, which are given with their words."""
+    """Build a shortlist, and ask it for the labels of every text of some splits, which are
+    given with their words.
+    """
     spec, options = shortlist
     table, labels = statistics.table, len(statistics.docs_with_label)
     inputs = ShortlistInput(
@@ -188,7 +195,8 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
         raise ComponentError(
             f"the shortlist '{name}' {what}",
             where=f"option shortlist, '{name}'",
-            expected="for each document distinct rows of the label index, as whole numbers in one array",
+            expected="for each document distinct rows of the label index, as whole numbers in one "
+            "array",
             todo="choose another shortlist, or tell its author",
         )
 
@@ -199,7 +207,8 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
             else []
         )
         refuse(
-            f"proposes {describe_value(wrong[0] if wrong else proposals)}, not an array of labels for each document"
+            f"proposes {describe_value(wrong[0] if wrong else proposals)}, not an array of labels "
+            "for each document"
         )
     found = list(proposals)
     if len(found) != documents:
@@ -223,7 +232,8 @@ def measure_recall(
     batch: Room | int,
     sample: int = DOCUMENTS_FOR_RECALL,
 ) -> float:
-    """Share of the m best labels of the network that the shortlist proposes: mean over `sample` documents, evenly spread over the split.
+    """Share of the m best labels of the network that the shortlist proposes: mean over `sample`
+    documents, evenly spread over the split.
 
     The network scores every label of these documents, so the figure is exact for them.
     """

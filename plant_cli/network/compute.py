@@ -25,7 +25,9 @@ def round_up(size: int, multiple: int) -> int:
 
 
 def uses_triton(device: str) -> bool:
-    """Whether Triton's kernels compute on a device type ("cuda", "cpu"): on a graphics card, where Triton is installed."""
+    """Whether Triton's kernels compute on a device type ("cuda", "cpu"): on a graphics card,
+    where Triton is installed.
+    """
     return device == "cuda" and find_spec("triton") is not None
 
 
@@ -39,7 +41,9 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:
-    """Begin to bring a tensor to the processor; the result waits for it. A card computes meanwhile what it is given next."""
+    """Begin to bring a tensor to the processor; the result waits for it. A card computes
+    meanwhile what it is given next.
+    """
     if tensor.device.type != "cuda":
         return tensor.cpu
     beside = torch.cuda.Stream(tensor.device)  # type: ignore[no-untyped-call]
@@ -65,7 +69,9 @@ CPU = torch.device("cpu")
 
 @contextmanager
 def in_one_thread() -> Iterator[None]:
-    """Let torch, and `each`, work only in the calling thread; torch's counters see no other thread."""
+    """Let torch, and `each`, work only in the calling thread; torch's counters see no other
+    thread.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # of this thread, and of those that start from now on
     try:
@@ -77,10 +83,12 @@ def in_one_thread() -> Iterator[None]:
 def each(
     work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU
 ) -> Iterator[Result]:
-    """The results of `work` on each item, in their order, under the caller's autocast, gradient and inference mode.
+    """The results of `work` on each item, in their order, under the caller's autocast, gradient and
+    inference mode.
 
-    On a processor each thread of torch works on an item of its own: sharing one item's small operations among threads, as torch does,
-    takes longer than it saves. Fewer items than threads, and items on other devices, come one after the other.
+    On a processor each thread of torch works on an item of its own: sharing one item's small
+    operations among threads, as torch does, takes longer than it saves. Fewer items than threads,
+    and items on other devices, come one after the other.
     """
     threads = torch.get_num_threads()
     if device.type != "cpu" or not 1 < threads <= len(items):

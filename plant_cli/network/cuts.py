@@ -13,7 +13,9 @@ from plant_cli.api import Evidence, TokenBatch
 
 @dataclass(frozen=True, kw_only=True)
 class CutEvidence:
-    """How much of a split's gold evidence lies beyond the last token that is read of its document."""
+    """How much of a split's gold evidence lies beyond the last token that is read of its
+    document.
+    """
 
     spans: int  # of the split
     lost: int  # spans that begin beyond the last token
@@ -23,8 +25,10 @@ class CutEvidence:
 
     def __str__(self) -> str:
         return (
-            f"{self.lost:,} of {self.spans:,} gold evidence spans lie beyond and {self.in_part:,} reach beyond; "
-            f"{self.labels_lost:,} of {self.labels:,} labels have no evidence in the part that is read"
+            f"{self.lost:,} of {self.spans:,} gold evidence spans lie beyond and {self.in_part:,} "
+            "reach beyond; "
+            f"{self.labels_lost:,} of {self.labels:,} labels have no evidence in the part that is "
+            "read"
         )
 
 

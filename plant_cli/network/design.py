@@ -38,7 +38,9 @@ class Design:
     backbone: tuple[BackboneSpec, Options]
     decoder: tuple[DecoderSpec, Options]
     start: Path | None = None
-    """Folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other."""
+    """Folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and
+    the user names no other.
+    """
 
     def load_backbone(self, machine: MachineSection) -> Backbone:
         """The backbone, from the folder that it starts from if it has one."""
@@ -48,7 +50,9 @@ class Design:
         return spec.load(options, machine)
 
     def start_from(self, stage_folder: Callable[[str], Path | None]) -> Design:
-        """The same design with the folder that its backbone starts from; `stage_folder` is asked only if one is needed."""
+        """The same design with the folder that its backbone starts from; `stage_folder` is
+        asked only if one is needed.
+        """
         spec, options = self.backbone
         if spec.start is None or getattr(options, spec.start.option) is not None:
             return self
@@ -56,7 +60,9 @@ class Design:
 
 
 def find_design(section: ModelSection, component: ComponentLookup) -> Design:
-    """The design of a model section; the section of the design names every option, so that one network is described in one way."""
+    """The design of a model section; the section of the design names every option, so that one
+    network is described in one way.
+    """
     backbone, decoder = (
         component(BackboneSpec, section.backbone),
         component(DecoderSpec, section.decoder),

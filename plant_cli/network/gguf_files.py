@@ -1,8 +1,10 @@
-"""Files in the format GGUF (versions 2 and 3), as llama.cpp writes them: metadata, and tensors in 2 to 32 bits.
+"""Files in the format GGUF (versions 2 and 3), as llama.cpp writes them: metadata, and tensors in 2
+to 32 bits.
 
-All numbers are little-endian. The file is: `GGUF`, uint32 version, uint64 tensors, uint64 values; the values, each a key, uint32 type
-and content; the tensors, each a name, uint32 axes, uint64 sizes (the fastest axis first), uint32 type and uint64 offset from the start
-of the data; then, at the next multiple of `general.alignment`, the data. Keys, names and texts are uint64 length and UTF-8.
+All numbers are little-endian. The file is: `GGUF`, uint32 version, uint64 tensors, uint64 values;
+the values, each a key, uint32 type and content; the tensors, each a name, uint32 axes, uint64 sizes
+(the fastest axis first), uint32 type and uint64 offset from the start of the data; then, at the
+next multiple of `general.alignment`, the data. Keys, names and texts are uint64 length and UTF-8.
 Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
 
@@ -115,7 +117,8 @@ def read_gguf(path: Path) -> GgufFile:
     """Metadata and directory of a file, whose tensors must lie within it.
 
     Raises:
-        ArtefactError: the file is missing, no GGUF, damaged or cut off, or holds a form of tensor that cannot be unpacked.
+        ArtefactError: the file is missing, no GGUF, damaged or cut off, or holds a form of tensor
+            that cannot be unpacked.
         ComponentError: the package `gguf` is not installed.
     """
     package = _package(path)
@@ -204,7 +207,9 @@ def refuse_gguf(path: Path, what: str, todo: str = "") -> NoReturn:
     raise ArtefactError(
         f"the GGUF file cannot be read: {what}",
         where=str(path),
-        expected="a whole GGUF file of version 2 or 3 with a model of the architecture llama, qwen2 or phi3",
+        expected="a whole GGUF file of version 2 or 3 with a model of the architecture llama, "
+        "qwen2 or phi3",
         todo=todo
-        or "copy or download the file again, or give a folder with config.json and safetensors: --set model.backbone.model=FOLDER",
+        or "copy or download the file again, or give a folder with config.json and safetensors: "
+        "--set model.backbone.model=FOLDER",
     )

@@ -1,7 +1,9 @@
-"""Causal models in GGUF files: configuration, tokenizer and weights as transformers has them, built from the file alone.
+"""Causal models in GGUF files: configuration, tokenizer and weights as transformers has them, built
+from the file alone.
 
-The file is read here because what transformers makes of it depends on its version: bounds of tokens, special tokens and how words are
-split differ, so that a model trained with one version would not fit the next; factors of rotary positions are dropped.
+The file is read here because what transformers makes of it depends on its version: bounds of
+tokens, special tokens and how words are split differ, so that a model trained with one version
+would not fit the next; factors of rotary positions are dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from plant_cli.network.gguf_files import GgufFile, read_gguf, refuse_gguf
 from plant_cli.network.profile import Packed
 
 CLASSES = {"llama": "Llama", "qwen2": "Qwen2", "phi3": "Phi3"}
-"""Architectures by their names in the file, and how the names of their classes begin; Mistral's models are `llama` there."""
+"""Architectures by their names in the file, and how the names of their classes begin; Mistral's
+models are `llama` there.
+"""
 SIZES = {
     "hidden_size": "embedding_length",
     "num_hidden_layers": "block_count",
@@ -47,7 +51,9 @@ UNREAD = {
     "rope_factors_long.weight",
     "rope_factors_short.weight",
 }
-"""Tensors that do not become weights: the head over the vocabulary, and factors that go into the configuration."""
+"""Tensors that do not become weights: the head over the vocabulary, and factors that go into
+the configuration.
+"""
 NORMAL_TOKEN, CONTROL_TOKEN, WHOLE_TOKEN = 1, 3, 4  # types of tokens in the file
 LLAMA3_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORD_SPLITS = {
@@ -56,7 +62,9 @@ WORD_SPLITS = {
     "gpt-2": "",  # the words of GPT-2, which `ByteLevel` knows
     "smollm": r"\p{N}",  # each digit alone, then the words of GPT-2
 }
-"""How texts are cut before bytes are joined, by the name that the file gives (`tokenizer.ggml.pre`), as llama.cpp cuts them."""
+"""How texts are cut before bytes are joined, by the name that the file gives
+(`tokenizer.ggml.pre`), as llama.cpp cuts them.
+"""
 Array = npt.NDArray[np.float32]
 
 
@@ -64,7 +72,8 @@ def read_gguf_model(path: Path, *, short: bool, published: str | None = None) ->
     """A causal model of one file.
 
     Args:
-        path: of the file. A `tokenizer.json` beside it is read where the file has no tokenizer, or one of an unknown kind.
+        path: of the file. A `tokenizer.json` beside it is read where the file has no tokenizer, or
+            one of an unknown kind.
         short: weights are given in bf16 (they are quantised again), and not in fp32.
         published: hub id of the model that the file was made from, if it is known.
 
@@ -120,7 +129,8 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
     if found["num_hidden_layers"] > len(file.tensors):
         refuse_gguf(
             file.path,
-            f"{kind}.block_count is {found['num_hidden_layers']:,}, and it holds {len(file.tensors)} tensors",
+            f"{kind}.block_count is {found['num_hidden_layers']:,}, and it holds "
+            f"{len(file.tensors)} tensors",
         )
     if "token_embd.weight" not in file.tensors:
         refuse_gguf(file.path, "the tensor token_embd.weight is missing")
@@ -142,7 +152,9 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
 
 
 def _scaling(file: GgufFile, values: Mapping[str, Any], positions: int) -> dict[str, Any] | None:
-    """How rotary positions are stretched. Factors for each frequency, as LLaMA 3.1 has them, are those of `longrope` at any length."""
+    """How rotary positions are stretched. Factors for each frequency, as LLaMA 3.1 has them,
+    are those of `longrope` at any length.
+    """
     short, long = (
         (("rope_freqs.weight",) * 2)
         if "rope_freqs.weight" in file.tensors
@@ -223,14 +235,18 @@ def _read_weights(
 
 
 def _pair_halves(rows: Array, heads: int) -> Array:
-    """Rows of queries or keys in transformers' order: llama.cpp lays the two numbers that turn together side by side."""
+    """Rows of queries or keys in transformers' order: llama.cpp lays the two numbers that turn
+    together side by side.
+    """
     return np.ascontiguousarray(rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2)).reshape(
         rows.shape
     )
 
 
 def _read_tokenizer(file: GgufFile, vocabulary: int) -> Any:
-    """The tokenizer in the file, or else the one beside it; its ids must be rows of the embedding."""
+    """The tokenizer in the file, or else the one beside it; its ids must be rows of the
+    embedding.
+    """
     values = {
         key.removeprefix("tokenizer.ggml."): value
         for key, value in file.values.items()
@@ -267,7 +283,9 @@ def _read_tokenizer(file: GgufFile, vocabulary: int) -> Any:
 
 
 def _make_tokenizer(values: Mapping[str, Any], *, joined: bool) -> Any:
-    """A fast tokenizer: bytes joined by a list of merges, or pieces of SentencePiece joined by their scores."""
+    """A fast tokenizer: bytes joined by a list of merges, or pieces of SentencePiece joined by
+    their scores.
+    """
     tokens: list[str] = values["tokens"]
     kinds = values.get("token_type", [NORMAL_TOKEN] * len(tokens))
     ids = {token: i for i, token in reversed([*enumerate(tokens)])}

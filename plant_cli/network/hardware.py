@@ -20,7 +20,8 @@ from plant_cli.runs.processes import default_threads, local_rank, process_count
 def find_device(name: str) -> torch.device:
     """The device of a machine section's `device`; `ResourceError` if this machine does not have it.
 
-    `auto` is CUDA where there is one, else the CPU. MPS is used only where it is named: it has no float64, which stage 1 counts in.
+    `auto` is CUDA where there is one, else the CPU. MPS is used only where it is named: it has no
+    float64, which stage 1 counts in.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -63,8 +64,8 @@ def cpu_has_bf16() -> bool:
 def choose_hardware(machine: MachineSection) -> Hardware:
     """The device and precision of a machine section on this machine.
 
-    From here on, numbers too small for full precision (below 1e-38) count as zero: sharp attention is full of them, and a step
-    took 4 to 15 times as long.
+    From here on, numbers too small for full precision (below 1e-38) count as zero: sharp attention
+    is full of them, and a step took 4 to 15 times as long.
     """
     torch.set_flush_denormal(
         True
@@ -82,9 +83,11 @@ def choose_hardware(machine: MachineSection) -> Hardware:
 
 
 def find_dtype(device: torch.device, precision: str) -> torch.dtype:
-    """The number format of products on a device, for a machine section's `precision`; auto: bf16 where the device has it.
+    """The number format of products on a device, for a machine section's `precision`; auto: bf16
+    where the device has it.
 
-    A graphics card without bf16 computes in fp32 whatever is asked for: it would only imitate bf16, slowly.
+    A graphics card without bf16 computes in fp32 whatever is asked for: it would only imitate bf16,
+    slowly.
     """
     fast = precision == "bf16" or (precision == "auto" and device.type == "cpu" and cpu_has_bf16())
     if device.type == "cuda":
@@ -93,7 +96,9 @@ def find_dtype(device: torch.device, precision: str) -> torch.dtype:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that are free for a computation; on a processor, what this process holds is free for one that comes after it."""
+    """Bytes that are free for a computation; on a processor, what this process holds is free
+    for one that comes after it.
+    """
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
             device
@@ -102,7 +107,8 @@ def free_memory(device: torch.device) -> int:
     return available_memory() + resident_memory()
 
 
-SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
+# the highest level of torch's profiler, above the lines about itself that it writes to stderr
+SILENT = "6"
 
 
 def peak_allocated(run: Callable[[], object], device: torch.device) -> int:

@@ -1,4 +1,6 @@
-"""Backbones from Hugging Face models: loading, windows and offsets; adapters and 4-bit weights by `quantization`."""
+"""Backbones from Hugging Face models: loading, windows and offsets; adapters and 4-bit weights
+by `quantization`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
 class Profile:
     """Which model, and how its architecture names its parts."""
 
-    model: str  # hub id or local folder; of a packed model, the id under which the original is published
+    # hub id or local folder; of a packed model, the id under which the original is published
+    model: str
     adapter_targets: tuple[str, ...]  # names of the linear maps that get adapters (q, k, v, o)
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The same for architectures (`model_type`) with other names."""
@@ -73,8 +76,10 @@ class Profile:
     )
     precision: str = "auto"  # of products (`MachineSection`)
     prompt: str = ""
-    """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
-    left out. No space at the end: the tokenizer puts one before the text that follows."""
+    """Words that the model was trained to read first, such as `passage:`; every window begins
+    with them, and their hidden states are left out. No space at the end: the tokenizer puts one
+    before the text that follows.
+    """
     shape: PublishedShape | None = (
         None  # by which `plant plan` goes where the model is not on this machine
     )
@@ -140,7 +145,10 @@ class HuggingFaceBackbone:
         if self.short is None:
             return ""
         expanded = getattr(self.network, "hf_quantizer", None) is None  # as transformers leaves it
-        return f", in bf16{', with 4-bit weights written out' if expanded else ', with weights in 4 bits'}"
+        return (
+            ", in "
+            f"bf16{', with 4-bit weights written out' if expanded else ', with weights in 4 bits'}"
+        )
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts, with character offsets."""
@@ -174,7 +182,9 @@ class HuggingFaceBackbone:
 
     @cached_property
     def replays(self) -> Replays | None:
-        """The passes that a card replays; None elsewhere, and for models with a mask or that compute activations twice."""
+        """The passes that a card replays; None elsewhere, and for models with a mask or that
+        compute activations twice.
+        """
         chosen, device = self.options, next(self.network.parameters()).device
         if (
             self.short is None
@@ -213,7 +223,9 @@ class HuggingFaceBackbone:
         )
 
     def _replay(self, ids: Tensor, device: torch.device) -> Tensor | None:
-        """Hidden states of windows [W, S], in as many rows as the captured pass has; None where they are read as usual."""
+        """Hidden states of windows [W, S], in as many rows as the captured pass has; None where
+        they are read as usual.
+        """
         key = (
             self.replays.find(ids.shape)
             if self.replays is not None and self.network.training
@@ -272,7 +284,9 @@ class HuggingFaceBackbone:
             save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """Write the model for other programs; of a packed model all weights, unless other programs can read it."""
+        """Write the model for other programs; of a packed model all weights, unless other
+        programs can read it.
+        """
         written, packed = None, self.profile.packed
         if merge or self.options.adapter == "full" or (packed is not None and not packed.readable):
             written = "backbone"
@@ -327,16 +341,20 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
         raise ComponentError(
             f"the tokenizer of {profile.model} is a slow one ({type(tokenizer).__name__})",
             where=profile.model,
-            expected="a fast tokenizer (tokenizer.json): only these give character offsets, which tie words to tokens",
-            todo="convert it with transformers' convert_slow_tokenizer and save it in the folder of the model",
+            expected="a fast tokenizer (tokenizer.json): only these give character offsets, which "
+            "tie words to tokens",
+            todo="convert it with transformers' convert_slow_tokenizer and save it in the folder "
+            "of the model",
         )
     return tokenizer
 
 
 def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and quantised weights when asked for.
+    """The model without its language-model head, with adapters and quantised weights when asked
+    for.
 
-    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
+    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all
+    shapes, no weights.
     """
     packed = profile.packed
     if packed is None and torch.get_default_device().type != "meta":
@@ -364,17 +382,20 @@ def _refuse_pickles(folder: Path) -> None:
     pickled = next((name for name in sorted(names) if name.endswith(PICKLED)), None)
     if pickled is not None and not any(name.endswith(".safetensors") for name in names):
         raise ArtefactError(
-            f"the weights of the model are in {pickled}, a pickled file, which can hold code: it is not read",
+            f"the weights of the model are in {pickled}, a pickled file, which can hold code: it "
+            "is not read",
             where=str(folder),
             expected="weights as safetensors (model.safetensors), the only form that is read",
-            todo="take the model in that form, as most models on the hub are, or have it converted by somebody who trusts its source",
+            todo="take the model in that form, as most models on the hub are, or have it "
+            "converted by somebody who trusts its source",
         )
 
 
 def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
     """The model by transformers."""
     transformers.utils.logging.disable_progress_bar()  # the terminal shows ours
-    transformers.utils.logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
+    # a pooler that is left out on purpose is no news
+    transformers.utils.logging.set_verbosity_error()
     weightless = torch.get_default_device().type == "meta"
     formats = {} if weightless else quantization.loading_arguments(options, profile.device)
     with _explained(profile):
@@ -389,7 +410,9 @@ def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
 def _make_network(
     profile: Profile, options: HuggingFaceOptions, formats: Mapping[str, Any], *, weightless: bool
 ) -> Any:
-    """A packed model or a published one, with weights or without; encoders without their pooling layer."""
+    """A packed model or a published one, with weights or without; encoders without their
+    pooling layer.
+    """
     packed, trusted = profile.packed, {"trust_remote_code": options.trust_remote_code}
     make: Callable[..., Any]
     if packed is not None:
@@ -426,7 +449,9 @@ def _make_network(
 
 
 def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
-    """A loaded model made ready to learn: trainable weights, activations that the backward pass computes again, and adapters."""
+    """A loaded model made ready to learn: trainable weights, activations that the backward pass
+    computes again, and adapters.
+    """
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing is not False:
         enable = (
@@ -450,7 +475,9 @@ def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def _source(profile: Profile) -> dict[str, Any]:
-    """Where a model comes from: a folder (`ResourceError` if it is missing), or the hub, or what the hub gave before."""
+    """Where a model comes from: a folder (`ResourceError` if it is missing), or the hub, or
+    what the hub gave before.
+    """
     if Path(profile.model).is_dir():
         return {"revision": profile.revision}
     if not HUB_ID.fullmatch(profile.model):
@@ -458,8 +485,10 @@ def _source(profile: Profile) -> dict[str, Any]:
         raise ResourceError(
             f"the folder of the model {found}",
             where=profile.model,
-            expected="a folder with config.json, tokenizer.json and safetensors, or the id of a model on the hub (OWNER/NAME)",
-            todo="correct the path: --set model.backbone.model=FOLDER; of a causal model in a GGUF file, name the folder there, and the "
+            expected="a folder with config.json, tokenizer.json and safetensors, or the id of a "
+            "model on the hub (OWNER/NAME)",
+            todo="correct the path: --set model.backbone.model=FOLDER; of a causal model in a "
+            "GGUF file, name the folder there, and the "
             "file with --set model.backbone.gguf=FILE",
         )
     return {"revision": profile.revision, "local_files_only": not _hub_answers()}
@@ -467,7 +496,9 @@ def _source(profile: Profile) -> dict[str, Any]:
 
 @cache
 def _hub_answers() -> bool:
-    """Whether the hub can be reached; asked once, because each file that is asked for in vain is asked for many times."""
+    """Whether the hub can be reached; asked once, because each file that is asked for in vain
+    is asked for many times.
+    """
     try:
         get_session().head(ENDPOINT, timeout=HUB_SECONDS)
     except Exception:  # of whichever library makes the connection
@@ -476,7 +507,9 @@ def _hub_answers() -> bool:
 
 
 def _outline(profile: Profile, shape: PublishedShape) -> Packed:
-    """A model by its published sizes, without weights; its tokenizer cuts words into pieces of four letters, about as many as real ones."""
+    """A model by its published sizes, without weights; its tokenizer cuts words into pieces of
+    four letters, about as many as real ones.
+    """
     tokenizer = Tokenizer(WordLevel({"": 0}, unk_token=""))
     tokenizer.pre_tokenizer = Split(Regex(r"\s?\S{1,4}"), behavior="isolated")
     config = transformers.AutoConfig.for_model(**shape._asdict())
@@ -528,7 +561,13 @@ def _explained(profile: Profile) -> Iterator[None]:
                 else "take all files as they are published"
             )
         else:
-            expected = "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach"
-            todo = f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
+            expected = (
+                "a local folder with config.json, tokenizer.json and safetensors, or a hub "
+                "id that this machine can reach"
+            )
+            todo = (
+                f"download it once where there is a network (`hf download {model}{revision}`), "
+                "and give the folder: "
+            )
             todo += "--set model.backbone.model=FOLDER"
         raise ResourceError(what, where=model, expected=expected, todo=todo) from error

@@ -1,6 +1,7 @@
 """Numerics of learning to rank over ragged lists: nDCG, LambdaRank, listwise losses, Kendall's tau.
 
-Throughout, scores and relevance (≥ 0) are [n]; list i is `offsets[i]:offsets[i+1]` of them, with offsets int64 [lists + 1].
+Throughout, scores and relevance (≥ 0) are [n]; list i is `offsets[i]:offsets[i+1]` of them, with
+offsets int64 [lists + 1].
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def list_positions(offsets: Tensor) -> Tensor:
 
 
 def order_within(values: Tensor, offsets: Tensor) -> Tensor:
-    """Positions of all items [n]: list after list, and within a list by falling value, ties by position."""
+    """Positions of all items [n]: list after list, and within a list by falling value, ties by
+    position.
+    """
     lengths = offsets.diff()
     longest = int(lengths.max()) if len(lengths) else 0
     if longest * len(lengths) <= 2 * len(values):  # lists of like length are sorted side by side
@@ -65,9 +68,11 @@ class Chunk:
 
 
 def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator[Chunk]:
-    """Cut lists into chunks of at most `pairs` comparisons, of `block` leaders a list with all its items; a chunk has at least one list.
+    """Cut lists into chunks of at most `pairs` comparisons, of `block` leaders a list with all its
+    items; a chunk has at least one list.
 
-    `leaders` [lists] says how many items from the front of each list are compared with the others; lists with none are left out.
+    `leaders` [lists] says how many items from the front of each list are compared with the others;
+    lists with none are left out.
     """
     lengths = offsets.diff()
     order = torch.argsort(leaders, descending=True, stable=True)
@@ -112,14 +117,18 @@ def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
 
 
 def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """nDCG@k of each list [lists] in the order of its scores, ties by position; NaN where no item has relevance."""
+    """nDCG@k of each list [lists] in the order of its scores, ties by position; NaN where no
+    item has relevance.
+    """
     return dcg(relevance[order_within(scores, offsets)], offsets, k) / _ideal_dcg(
         relevance, offsets, k
     )
 
 
 def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of discounts; NaN where no item has relevance."""
+    """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of
+    discounts; NaN where no item has relevance.
+    """
     discount = sum_lists(discounts(list_positions(offsets), k, relevance.dtype), offsets)
     return (
         sum_lists(gains(relevance), offsets)
@@ -149,14 +158,17 @@ def lambda_loss(
     k: int = 1000,
     pairs: int | None = None,
 ) -> Tensor:
-    """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
+    """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there
+    is none.
 
     Args:
         sigma: steepness of the pairwise logistic.
         k: ranks that count in nDCG (ranks by score, ties by position).
-        pairs: pairs held at a time (default: `RANKED_PAIRS` of the device); ignored by the Triton kernel.
+        pairs: pairs held at a time (default: `RANKED_PAIRS` of the device); ignored by the Triton
+            kernel.
 
-    Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
+    Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al.
+    2018).
     """
     budget = pairs or RANKED_PAIRS.get(scores.device.type, RANKED_PAIRS["cuda"])
     loss: Tensor = _LambdaLoss.apply(scores, relevance, offsets, sigma, k, budget)  # type: ignore[no-untyped-call]
@@ -216,9 +228,12 @@ def _pair_sums(
 
 
 def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, Tensor]:
-    """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal DCG, by ln 2 and (gradient) times σ."""
+    """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal
+    DCG, by ln 2 and (gradient) times σ.
+    """
     scores, gain, discount = items
-    # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as leader and infinite gain as follower.
+    # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as
+    # leader and infinite gain as follower.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
     loss, gradient, zero = (
         scores.new_zeros(len(scores)),
@@ -250,9 +265,11 @@ def approx_ndcg_loss(
     temperature: float,
     gain: Literal["exponential", "linear"] = "exponential",
 ) -> Tensor:
-    """Mean over lists of 1 − nDCG, with each rank replaced by 1 + Σ_j sigmoid((s_j − s_i) / temperature); all ranks count.
+    """Mean over lists of 1 − nDCG, with each rank replaced by 1 + Σ_j sigmoid((s_j − s_i) /
+    temperature); all ranks count.
 
-    An item's gain is 2^r − 1, or r itself where it is linear. Lists without relevance or with fewer than two items do not count.
+    An item's gain is 2^r − 1, or r itself where it is linear. Lists without relevance or with fewer
+    than two items do not count.
     Source: Qin, Liu and Li 2010.
     """
     order = order_within(relevance, offsets)
@@ -272,7 +289,9 @@ def approx_ndcg_loss(
 def _approx_ndcg(
     scores: Tensor, gain: Tensor, ideal: Tensor, chunk: Chunk, temperature: float
 ) -> Tensor:
-    """Sum of the approximate nDCG of the chunk's lists; a checkpoint, so that its pairs are not kept."""
+    """Sum of the approximate nDCG of the chunk's lists; a checkpoint, so that its pairs are not
+    kept.
+    """
     lead = chunk.items[:, : chunk.leaders]
     behind = (scores[chunk.items].unsqueeze(1) - scores[lead].unsqueeze(2)) / temperature
     rank = (
@@ -285,7 +304,8 @@ def _approx_ndcg(
 def listnet_loss(
     scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float
 ) -> Tensor:
-    """Mean over lists of the cross-entropy of softmax(s) under softmax(r / temperature); with log attention as s, of the attention.
+    """Mean over lists of the cross-entropy of softmax(s) under softmax(r / temperature); with log
+    attention as s, of the attention.
 
     Lists with fewer than two items do not count. Source: Cao et al. 2007, top-one probabilities.
     """
@@ -297,9 +317,9 @@ def listnet_loss(
 def standardised_mse(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
     """Mean over lists of the mean squared difference of s − mean(s) and (r − mean(r)) / std(r).
 
-    Only differences of scores mean something, so both sides are centred; a word one standard deviation above the list's mean
-    relevance is to score 1 above its mean score (log attention: e times the attention). Lists whose relevance does not vary do
-    not count.
+    Only differences of scores mean something, so both sides are centred; a word one standard
+    deviation above the list's mean relevance is to score 1 above its mean score (log attention: e
+    times the attention). Lists whose relevance does not vary do not count.
     """
     lengths, lists = offsets.diff().clamp(min=1), list_numbers(offsets)
     s, r = (x - (sum_lists(x, offsets) / lengths)[lists] for x in map(_exact, (scores, relevance)))
@@ -327,7 +347,9 @@ def _log_softmax(x: Tensor, offsets: Tensor) -> Tensor:
 
 
 def kendall_tau(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
-    """Kendall's τ-b of scores and relevance in each list [lists]; NaN where either does not vary."""
+    """Kendall's τ-b of scores and relevance in each list [lists]; NaN where either does not
+    vary.
+    """
     result = scores.new_full((len(offsets) - 1,), torch.nan, dtype=torch.float64)
     for chunk in chunks(offsets, offsets.diff(), HELD_PAIRS, block=len(scores)):
         pairs = chunk.valid.unsqueeze(1) & chunk.valid.unsqueeze(2)

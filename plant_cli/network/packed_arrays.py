@@ -1,9 +1,11 @@
 """Arrays as fewer bytes, without loss: what a scorer learned takes a seventh of its room in memory.
 
-Integers that rise or fall, such as the columns of a sparse matrix, are stored by the difference of each from the one before: a bit says
-that it is 1, a byte is another one below 255, and those that are larger (or go the other way) come last. Other arrays are stored by the
-first byte of every value, then the second, and so on, since bytes of one place are alike. Each of these parts is deflated only where that
-makes it much smaller: others, such as the low bytes of weights, are read as fast as before.
+Integers that rise or fall, such as the columns of a sparse matrix, are stored by the difference of
+each from the one before: a bit says that it is 1, a byte is another one below 255, and those that
+are larger (or go the other way) come last. Other arrays are stored by the first byte of every
+value, then the second, and so on, since bytes of one place are alike. Each of these parts is
+deflated only where that makes it much smaller: others, such as the low bytes of weights, are read
+as fast as before.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[dict[str, Bytes], str]:
 
 
 def unpack_arrays(packed: Mapping[str, Bytes], layouts: str) -> dict[str, AnyArray]:
-    """The arrays that `pack_arrays` packed; `ValueError`, `KeyError` or `TypeError` if they are damaged."""
+    """The arrays that `pack_arrays` packed; `ValueError`, `KeyError` or `TypeError` if they are
+    damaged.
+    """
     return {name: _unpack(packed[name], **layout) for name, layout in json.loads(layouts).items()}
 
 
@@ -68,7 +72,9 @@ def _find_step(array: AnyArray) -> int:
 
 
 def _differ(array: AnyArray, step: int) -> tuple[Bytes, Bytes, AnyArray]:
-    """A bit for each difference [n], a byte for each that is not 1 [m], and those that need more [l]."""
+    """A bit for each difference [n], a byte for each that is not 1 [m], and those that need
+    more [l].
+    """
     ones, small, large, before = np.zeros(len(array), dtype=np.bool_), [], [], array.dtype.type(0)
     for start in range(0, len(array), BYTES_TRIED):
         block = array[start : start + BYTES_TRIED]
@@ -131,7 +137,9 @@ def _unpack(
 
 
 def _add_up(ones: Bytes, small: Bytes, large: AnyArray, array: AnyArray, step: int) -> AnyArray:
-    """What `_differ` took apart, into an array; block by block, since memory that is touched for the first time is slow."""
+    """What `_differ` took apart, into an array; block by block, since memory that is touched
+    for the first time is slow.
+    """
     smalls = larges = 0
     for start in range(0, len(array), BLOCK):
         block = array[start : start + BLOCK]

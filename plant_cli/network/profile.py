@@ -1,4 +1,6 @@
-"""Hugging Face models as data: their options, and families that name models and attention layers. Imports no torch."""
+"""Hugging Face models as data: their options, and families that name models and attention
+layers. Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class HuggingFaceOptions(Options):
     )
     overlap: int = option(
         32,
-        "Tokens that neighbouring windows of a long document have in common; their hidden states are averaged.",
+        "Tokens that neighbouring windows of a long document have in common; their hidden states "
+        "are averaged.",
         ge=0,
     )
     adapter: Adapter = option(
@@ -49,33 +52,40 @@ class HuggingFaceOptions(Options):
     lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
     quantization: Quantization = option(
         "none",
-        "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in fp16.",
+        "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in "
+        "fp16.",
     )
     expand_weights: bool | None = option(
         None,
-        "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the memory. "
+        "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the "
+        "memory. "
         "Default: on a graphics card where they take at most 40% of its free memory.",
     )
     cuda_graphs: bool = option(
         True,
-        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take "
+        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in "
+        "4 bits has adapters and activations take "
         "at most half of the free memory.",
     )
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
     trust_remote_code: bool = option(
         False,
-        "Run code that comes with the model. Only for sources you trust; counts on the command line and in a recipe that you name, never "
+        "Run code that comes with the model. Only for sources you trust; counts on the command "
+        "line and in a recipe that you name, never "
         "from a run folder.",
         consent=True,
     )
 
 
 class FrozenOptions(HuggingFaceOptions):
-    """Options of small encoders that come with their weights: as they are, unless asked otherwise."""
+    """Options of small encoders that come with their weights: as they are, unless asked
+    otherwise.
+    """
 
     adapter: Adapter = option(
         "none",
-        "What fine-tuning may change: nothing (states are cached), adapters (lora, dora), or all weights.",
+        "What fine-tuning may change: nothing (states are cached), adapters (lora, dora), or all "
+        "weights.",
     )
 
 
@@ -100,15 +110,18 @@ class CausalOptions(EncoderOptions):
     )
     quantization: Quantization = option(
         "nf4",
-        "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in fp16.",
+        "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in "
+        "fp16.",
     )
     gguf: str | None = option(
         None,
-        "GGUF file in the folder `model` (llama, qwen2, phi3); its weights are unpacked, then quantised.",
+        "GGUF file in the folder `model` (llama, qwen2, phi3); its weights are unpacked, then "
+        "quantised.",
     )
     gradient_checkpointing: bool | None = option(
         None,
-        f"{RECOMPUTE} Default: always on a processor; on a graphics card in as many layers as its free memory is short of.",
+        f"{RECOMPUTE} Default: always on a processor; on a graphics card in as many layers as its "
+        "free memory is short of.",
     )
 
 
@@ -134,7 +147,9 @@ class Packed:
 
 
 class PublishedShape(NamedTuple):
-    """Sizes in a published config.json, by their names there: `plant plan` goes by them where the model is not on this machine."""
+    """Sizes in a published config.json, by their names there: `plant plan` goes by them where
+    the model is not on this machine.
+    """
 
     model_type: str
     hidden_size: int
@@ -154,7 +169,9 @@ class Family:
     summary: str
     source: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
-    """Published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model)."""
+    """Published models by a short name, each as `ID@REVISION`; the first is the default (none:
+    the user must name a model).
+    """
     shapes: Mapping[str, PublishedShape] = field(
         default_factory=dict
     )  # of published models, by short name
@@ -162,10 +179,13 @@ class Family:
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The same for architectures (`model_type` in config.json) with other names."""
     languages: tuple[str, ...] | None = (
-        None  # ISO 639-1 codes of the languages that the first model was trained on (None: not declared)
+        # ISO 639-1 codes of the languages that the first model was trained on (None: not declared)
+        None
     )
     kind: Literal["encoder", "causal"] = "causal"
-    """Whether its models read in both directions or from left to right; decides the options' defaults."""
+    """Whether its models read in both directions or from left to right; decides the options'
+    defaults.
+    """
 
     def spec(self) -> BackboneSpec:
         """The backbone to register."""
@@ -218,7 +238,9 @@ class Family:
         return HuggingFaceBackbone(profile, options)
 
     def find(self, model: str) -> tuple[str, str | None]:
-        """Id and pinned revision of a model given by short name or id; anything else is taken as it is."""
+        """Id and pinned revision of a model given by short name or id; anything else is taken
+        as it is.
+        """
         for name, published in self.models.items():
             identifier, _, revision = published.partition("@")
             if model in (name, identifier):

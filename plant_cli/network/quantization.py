@@ -43,7 +43,8 @@ def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any
         return {"dtype": torch.float32}
     if options.adapter == "full":
         raise ComponentError(
-            f"weights in {options.quantization} ({4 if options.quantization == 'nf4' else 8}-bit) cannot be trained themselves",
+            f"weights in {options.quantization} ({4 if options.quantization == 'nf4' else 8}-bit) "
+            "cannot be trained themselves",
             where=f"model.backbone: quantization {options.quantization} with adapter full",
             expected="adapter lora, dora or none; or quantization none",
             todo="--set model.backbone.adapter=lora",
@@ -86,20 +87,24 @@ def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -
     )
     if options.quantization != "none" and method != "bitsandbytes":
         raise ComponentError(
-            f"the weights of {model} are stored in {method}, and cannot be quantised to {options.quantization} as well",
+            f"the weights of {model} are stored in {method}, and cannot be quantised to "
+            f"{options.quantization} as well",
             where=f"quantization_config in config.json of {model}",
             expected="weights in bf16 or fp32",
-            todo="give a copy in bf16 (--set model.backbone.model=FOLDER), or --set model.backbone.quantization=none",
+            todo="give a copy in bf16 (--set model.backbone.model=FOLDER), or --set "
+            "model.backbone.quantization=none",
         )
 
 
 def freeze(network: Any, options: HuggingFaceOptions, dtype: torch.dtype = torch.float32) -> Any:
-    """The network with frozen weights. What is not quantised computes in fp32, or in bf16 where products do (`dtype`) and the model can.
+    """The network with frozen weights. What is not quantised computes in fp32, or in bf16 where
+    products do (`dtype`) and the model can.
 
     Experts (one tensor for all of a layer) go to 4 bits here.
 
-    On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no gradient, and leaves them there: training
-    would go on after the first validation without the gradients that pass through them. That layout is therefore refused.
+    On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no
+    gradient, and leaves them there: training would go on after the first validation without the
+    gradients that pass through them. That layout is therefore refused.
     """
     from peft import prepare_model_for_kbit_training
 
@@ -132,7 +137,9 @@ def freeze(network: Any, options: HuggingFaceOptions, dtype: torch.dtype = torch
 
 
 def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
-    """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
+    """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which
+    multi-head latent attention has.
+    """
     rows = forward(states.flatten(0, -2))
     return rows.view(*states.shape[:-1], rows.shape[-1])
 
@@ -140,7 +147,9 @@ def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
 def add_adapter(
     network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions
 ) -> Any:
-    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024)."""
+    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu
+    et al. 2024).
+    """
     from peft import LoraConfig, get_peft_model
 
     names = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
@@ -164,7 +173,9 @@ def add_adapter(
 
 
 def save_adapter(network: Any, folder: Path) -> None:
-    """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained on."""
+    """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained
+    on.
+    """
     network.save_pretrained(str(folder), safe_serialization=True, **ADAPTER_ALONE)
     write_json(
         folder / BASE,
@@ -173,7 +184,9 @@ def save_adapter(network: Any, folder: Path) -> None:
 
 
 def _fingerprint(network: Any) -> str:
-    """Hash of a sample of the token embedding, which is never quantised: models of one shape differ there."""
+    """Hash of a sample of the token embedding, which is never quantised: models of one shape
+    differ there.
+    """
     flat = network.get_input_embeddings().weight.detach().flatten()
     return hash_strings([str(flat[:: max(1, len(flat) // NUMBERS_SAMPLED)].bfloat16().tolist())])
 
@@ -192,7 +205,8 @@ def restore_adapter(network: Any, folder: Path) -> None:
             "the adapter was trained on the weights of another model, which has the same shape",
             where=f"{folder}, trained on {base['model']}",
             expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
-            todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
+            todo="give the model that the adapter was trained on: --set "
+            "model.backbone.model=FOLDER",
         )
     ours = {
         name: tuple(tensor.shape)
@@ -207,23 +221,29 @@ def restore_adapter(network: Any, folder: Path) -> None:
     )
     if wrong:
         raise ArtefactError(
-            f"the adapter is that of another model, rank or choice of maps: {wrong[0]} is {theirs.get(wrong[0], 'missing')}",
+            f"the adapter is that of another model, rank or choice of maps: {wrong[0]} is "
+            f"{theirs.get(wrong[0], 'missing')}",
             where=str(folder),
             expected=f"{wrong[0]}: {ours.get(wrong[0], 'no such weight')}",
-            todo="use the model and adapter options that the run was trained with (recipe.yaml in the run folder)",
+            todo="use the model and adapter options that the run was trained with (recipe.yaml "
+            "in the run folder)",
         )
     set_peft_model_state_dict(network, weights)
 
 
 def can_be_sharded(parameter: nn.Parameter) -> bool:
-    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights and read from that."""
+    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights
+    and read from that.
+    """
     return type(parameter).__name__ != "Int8Params"
 
 
 def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
-    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
+    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes
+    alone.
 
-    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte, and fp32 for each row.
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8
+    bits: a byte, and fp32 for each row.
     """
     sizes: dict[nn.Parameter, int] = {}
     for part in network.modules() if options.quantization != "none" else ():
@@ -243,7 +263,9 @@ def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn
 
 
 def merge_adapter(network: Any, options: HuggingFaceOptions) -> Any:
-    """A plain model with the adapter's updates in its weights; quantised weights come back in bf16. The given network is used up."""
+    """A plain model with the adapter's updates in its weights; quantised weights come back in
+    bf16. The given network is used up.
+    """
     from peft import PeftModel
 
     with TemporaryDirectory() as folder:

@@ -1,8 +1,10 @@
-"""The sums of the stage 1 loss as one Triton kernel: a program for each list, which holds a block of its pairs at a time.
+"""The sums of the stage 1 loss as one Triton kernel: a program for each list, which holds a block
+of its pairs at a time.
 
-The first walk over the pairs finds ranks by counting the items before each, by score for its discount and by relevance for
-the ideal order. The second sums loss and lambdas of each item over all others, so that no two programs write to one address. Memory
-grows with the items: one discount is kept for each between the walks.
+The first walk over the pairs finds ranks by counting the items before each, by score for its
+discount and by relevance for the ideal order. The second sums loss and lambdas of each item over
+all others, so that no two programs write to one address. Memory grows with the items: one discount
+is kept for each between the walks.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ LAUNCH = {"BLOCK": 64, "num_warps": 8}
 def pair_sums(
     scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The sums of `lambda_loss`, before division by ln 2: loss and ideal DCG of each list, gradient of each item without the factor σ."""
+    """The sums of `lambda_loss`, before division by ln 2: loss and ideal DCG of each list,
+    gradient of each item without the factor σ.
+    """
     losses, ideals = scores.new_empty(2, len(offsets) - 1)
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
     inputs = scores, relevance, gains(relevance), offsets, discounts
@@ -47,7 +51,9 @@ def _best_order(
     k: int,
     BLOCK: tl.constexpr,
 ) -> tl.tensor:
-    """The ideal DCG of one list; writes the discount of each item at its rank by score. Ties by position."""
+    """The ideal DCG of one list; writes the discount of each item at its rank by score. Ties by
+    position.
+    """
     kind: tl.constexpr = scores.dtype.element_ty
     ideal = tl.zeros([BLOCK], kind)
     for first in range(start, end, BLOCK):

@@ -36,7 +36,9 @@ class DocumentWords:
     word: Rows  # the word of each entry [n], 0 ≤ word < U
 
     def by_position(self) -> DocumentWords:
-        """Every token as a word of its own, with the row of the first word of the table that it spells."""
+        """Every token as a word of its own, with the row of the first word of the table that it
+        spells.
+        """
         rows = self.vocabulary[self.word]
         order = np.lexsort((rows == OUTSIDE, self.token))  # stable: words of the table first
         token, first = np.unique(self.token[order], return_index=True)
@@ -50,7 +52,9 @@ def match_words(
     vocabulary: Sequence[str],
     analyser: Analyser,
 ) -> Iterator[DocumentWords]:
-    """Match the words of each text with its tokens, by their offsets; `vocabulary` has the words of the relevance table."""
+    """Match the words of each text with its tokens, by their offsets; `vocabulary` has the
+    words of the relevance table.
+    """
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
     for text, spans, (begin, end) in zip(texts, tokens.spans, ends, strict=True):
@@ -114,8 +118,9 @@ class HiddenReader(Protocol):
 class LiveReader:
     """Runs the backbone every time; gradients flow unless it is frozen.
 
-    States of a frozen backbone are rounded as a cache of them would be: choices made on cached ones then hold for live ones.
-    `words` has the row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
+    States of a frozen backbone are rounded as a cache of them would be: choices made on cached ones
+    then hold for live ones. `words` has the row of each token's word in the relevance table, [T]
+    for each document; None where the decoder needs none.
     """
 
     reads_ahead = False
@@ -154,7 +159,9 @@ def read_in_turn(reader: HiddenReader, batches: Iterable[Rows]) -> Iterator[tupl
 
 
 def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden states [B, T, H] and their mask [B, T], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
+    """Hidden states [B, T, H] and their mask [B, T], padded to a multiple of `TOKEN_MULTIPLE`
+    tokens.
+    """
     beyond = round_up(mask.shape[1], TOKEN_MULTIPLE) - mask.shape[1]
     return (
         (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond)))
@@ -164,7 +171,9 @@ def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Tensor | None:
-    """The words of a batch as `Reading.words` [B, T], for a mask [B, T] whose real tokens come first; None where there are none."""
+    """The words of a batch as `Reading.words` [B, T], for a mask [B, T] whose real tokens come
+    first; None where there are none.
+    """
     if words is None:
         return None
     laid_out = np.full(mask.shape, OUTSIDE, dtype=np.int64)
@@ -197,7 +206,8 @@ def warn_of_cut(
     if cut.documents:
         longer = sum(1 for dropped in tokens.dropped if dropped)
         reporter.warn(
-            f"{name}: {longer} of {len(tokens)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
+            f"{name}: {longer} of {len(tokens)} documents ({cut.documents:.1%}) are longer than "
+            f"{network.backbone.max_length} tokens; "
             f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read"
             f"{f'; {cut.evidence}' if cut.evidence else ''} "
             "(to read them, train with --set model.backbone.max_tokens=…)"
@@ -211,21 +221,27 @@ def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Room:
-    """What is in memory at once: so many documents, and so many of their tokens, padding included (None: any number)."""
+    """What is in memory at once: so many documents, and so many of their tokens, padding
+    included (None: any number).
+    """
 
     documents: int
     tokens: int | None = None
 
 
 def count_fitting(room: Room | int, longest: int) -> int:
-    """Documents that fit if the longest has so many tokens; at least one. A number is one of documents."""
+    """Documents that fit if the longest has so many tokens; at least one. A number is one of
+    documents.
+    """
     if isinstance(room, int) or room.tokens is None:
         return room if isinstance(room, int) else room.documents
     return max(1, min(room.documents, room.tokens // round_up(max(1, longest), TOKEN_MULTIPLE)))
 
 
 def sorted_batches(lengths: Rows, room: Room | int) -> list[Rows]:
-    """All rows by length, for scoring: the longest first, so that memory runs out at once or never."""
+    """All rows by length, for scoring: the longest first, so that memory runs out at once or
+    never.
+    """
     order = np.argsort(-lengths, kind="stable")
     batches = []
     while len(order):

@@ -16,7 +16,8 @@ from plant_cli.network.cuts import measure_cut
 from plant_cli.network.design import Design
 
 Texts = Mapping[SplitName, Sequence[str]]
-MANY_FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning
+# share of the documents in other languages than the backbone was trained on that is worth a warning
+MANY_FOREIGN = 0.1
 FEW_RECOGNISED = (
     0.01  # share of the documents below which a language is ignored: some are recognised wrongly
 )
@@ -27,7 +28,9 @@ MANY_CUT = 0.1  # share of the documents longer than the backbone reads that is 
 def _foreign(
     texts: Sequence[str], backbone: BackboneSpec | None
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Shares of the documents by recognised language, and those that the backbone was not trained on (None: knows all)."""
+    """Shares of the documents by recognised language, and those that the backbone was not
+    trained on (None: knows all).
+    """
     shares = {
         code: share
         for code, share in share_languages(texts).items()
@@ -42,10 +45,11 @@ def _foreign(
 def warn_of_languages(
     design: Design, known: Iterable[BackboneSpec], texts: Sequence[str], reporter: Reporter
 ) -> None:
-    """Warn if many documents are in languages that the backbone was not trained on, and name the backbones that were.
+    """Warn if many documents are in languages that the backbone was not trained on, and name the
+    backbones that were.
 
-    Documents whose language is not recognised do not count. There is no warning if the backbone declares no languages, or if the user
-    chose its model.
+    Documents whose language is not recognised do not count. There is no warning if the backbone
+    declares no languages, or if the user chose its model.
     """
     backbone, options = design.backbone
     field = type(options).model_fields.get("model")
@@ -64,7 +68,10 @@ def warn_of_languages(
     known = list(known)
     fitting = find_fitting(known, foreign)
     if fitting:
-        remedy = f"{' and '.join(map(repr, fitting))} {'was' if len(fitting) == 1 else 'were'}: --backbone {fitting[0]}"
+        remedy = (
+            f"{' and '.join(map(repr, fitting))} {'was' if len(fitting) == 1 else 'were'}: "
+            f"--backbone {fitting[0]}"
+        )
     else:
         fields = ((spec.name, spec.options.model_fields.get("model")) for spec in known)
         takers = " or ".join(
@@ -77,7 +84,8 @@ def warn_of_languages(
         )
         remedy = f"no installed backbone declares that it was{any_model}"
     reporter.warn(
-        f"{', '.join(shares)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}"
+        f"{', '.join(shares)} (by script and function words), which the backbone "
+        f"'{backbone.name}' was not trained on; {remedy}"
     )
 
 
@@ -92,7 +100,9 @@ def find_fitting(known: Iterable[BackboneSpec], languages: Iterable[str]) -> lis
 def find_languages(
     texts: Texts, backbone: BackboneSpec | None, known_backbones: Sequence[BackboneSpec] = ()
 ) -> Iterator[Finding]:
-    """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
+    """Languages of the documents of each split: a note where there are several, a warning where
+    a backbone does not know them.
+    """
     for name, split in texts.items():
         shares, foreign = _foreign(split, backbone)
         wrong = sum(foreign.values()) >= MANY_FOREIGN
@@ -130,7 +140,8 @@ def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Fin
         cut = measure_cut(tokenize(backbone, texts))
         if cut.documents:
             yield Finding(
-                what=f"documents of {len(texts):,} are longer than the backbone {name} reads; {cut.tokens:.0%} of all tokens are not read",
+                what=f"documents of {len(texts):,} are longer than the backbone {name} reads; "
+                f"{cut.tokens:.0%} of all tokens are not read",
                 where=split,
                 count=round(cut.documents * len(texts)),
                 expected="texts that are read to their end",

@@ -1,4 +1,6 @@
-"""Activations that the backward pass computes again: of how many layers, by the memory that is free."""
+"""Activations that the backward pass computes again: of how many layers, by the memory that is
+free.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,22 @@ import torch
 from plant_cli.network.hardware import free_memory
 
 LAYER = "GradientCheckpointingLayer"
-"""The class of layers that can do so. It goes by name: a frozen BERT has none, and models of transformers take seconds to import."""
+"""The class of layers that can do so. It goes by name: a frozen BERT has none, and models of
+transformers take seconds to import.
+"""
 KEPT = {"hidden_size": 16, "intermediate_size": 4}
-"""Numbers that a layer with adapters keeps of each position, in units of these sizes; measured, and rounded up."""
+"""Numbers that a layer with adapters keeps of each position, in units of these sizes; measured,
+and rounded up.
+"""
 SHARE = 0.95
-"""Part of a card's free memory that they may take; micro-batches are made to take less than that without recomputation."""
+"""Part of a card's free memory that they may take; micro-batches are made to take less than
+that without recomputation.
+"""
 
 
 class Recomputation:
-    """Decides for each batch of a network how many of its layers compute their activations again; the others keep them.
+    """Decides for each batch of a network how many of its layers compute their activations again;
+    the others keep them.
 
     `wanted`: all or none; None: all on a processor, and on a card as many as would not fit.
     """
@@ -32,7 +41,9 @@ class Recomputation:
         self.chosen: dict[int, int] = {}  # layers, by positions
 
     def choose(self, positions: int) -> int:
-        """Make the layers ready for a batch of so many positions, padding included; how many compute their activations again."""
+        """Make the layers ready for a batch of so many positions, padding included; how many
+        compute their activations again.
+        """
         if self.wanted is not None or not self.layers or not torch.is_grad_enabled():
             return len(self.layers) if self.wanted else 0
         if positions not in self.chosen:
@@ -63,7 +74,8 @@ def activation_bytes(
 ) -> int:
     """Bytes that all layers keep of so many positions for the backward pass.
 
-    `recomputed`: each layer keeps its input, and one layer at a time the rest. `size`: bytes of a number (None: as in the embeddings).
+    `recomputed`: each layer keeps its input, and one layer at a time the rest. `size`: bytes of a
+    number (None: as in the embeddings).
     """
     config, layers = network.config, network.config.num_hidden_layers
     numbers = sum(

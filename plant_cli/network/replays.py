@@ -1,6 +1,8 @@
-"""Passes of a language model that a graphics card replays (CUDA graphs): Python starts each as one, not as thousands of operations.
+"""Passes of a language model that a graphics card replays (CUDA graphs): Python starts each as one,
+not as thousands of operations.
 
-A pass is captured for each shape of a batch that comes often. Few shapes come: positions and documents are rounded up.
+A pass is captured for each shape of a batch that comes often. Few shapes come: positions and
+documents are rounded up.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ from plant_cli.network.compute import round_up
 
 POSITION_MULTIPLE, ROW_MULTIPLE = 64, 4  # what positions and rows of a batch are rounded up to
 USES = 20
-"""Batches of a shape that are read as usual before one is captured: a capture takes four passes, and a replay saves 3% to 20% of one."""
+"""Batches of a shape that are read as usual before one is captured: a capture takes four
+passes, and a replay saves 3% to 20% of one.
+"""
 MOST_SHAPES = 12
 WARM_UPS = 3
 """Passes before a capture, in which kernels are chosen and memory is taken."""
 PASS_SHARE = 0.5
-"""Part of a card's free memory that the activations of a captured pass may take: it keeps that memory."""
+"""Part of a card's free memory that the activations of a captured pass may take: it keeps that
+memory.
+"""
 
 log = logging.getLogger(__name__)
 _replaying = ContextVar("_replaying", default=True)
@@ -41,12 +47,16 @@ def without_replays() -> Iterator[None]:
 
 
 Reader = Callable[[Tensor], tuple[Tensor, Sequence[Tensor]]]
-"""Reads token ids of a shape for a pass of its own: hidden states, and leaves that stand for the parameters that learn. Parameters
-themselves may belong to the graph of the batch before, which computed on another stream."""
+"""Reads token ids of a shape for a pass of its own: hidden states, and leaves that stand for
+the parameters that learn. Parameters themselves may belong to the graph of the batch before,
+which computed on another stream.
+"""
 
 
 class CapturedPass:
-    """A forward and a backward pass over token ids of one shape; `gradients` are those of the parameters that learn."""
+    """A forward and a backward pass over token ids of one shape; `gradients` are those of the
+    parameters that learn.
+    """
 
     def __init__(self, read: Reader, ids: Tensor, pool: Any) -> None:
         self.ids = ids.clone()
@@ -97,7 +107,9 @@ class CapturedPass:
 
 
 class _Replay(torch.autograd.Function):
-    """The states of a replayed pass; its backward pass adds to the gradients of the parameters itself, all in one call."""
+    """The states of a replayed pass; its backward pass adds to the gradients of the parameters
+    itself, all in one call.
+    """
 
     @staticmethod
     def forward(
@@ -141,7 +153,8 @@ def add_to_gradients(
 class Replays:
     """The captured passes of a network that reads token ids [W, S] without a mask.
 
-    `parameters`: those that may learn; `fits` says whether the activations of so many positions may be kept for good.
+    `parameters`: those that may learn; `fits` says whether the activations of so many positions may
+    be kept for good.
     """
 
     def __init__(
@@ -158,7 +171,9 @@ class Replays:
         self.failed = False
 
     def find(self, shape: Sequence[int]) -> tuple[int, ...] | None:
-        """The shape that a batch of training gets for a captured pass; None where it is read as usual."""
+        """The shape that a batch of training gets for a captured pass; None where it is read as
+        usual.
+        """
         learnt = tuple(parameter.requires_grad for parameter in self.parameters)
         if self.failed or not torch.is_grad_enabled() or not any(learnt) or not _replaying.get():
             return None
@@ -171,7 +186,9 @@ class Replays:
         )
 
     def run(self, key: tuple[int, ...], ids: Tensor) -> Tensor | None:
-        """Hidden states of token ids of a shape that `find` gave; None where it cannot be captured, from now on for any shape."""
+        """Hidden states of token ids of a shape that `find` gave; None where it cannot be
+        captured, from now on for any shape.
+        """
         learnt = [parameter for parameter in self.parameters if parameter.requires_grad]
         if key not in self.passes:
             try:

@@ -1,4 +1,6 @@
-"""Tokens, and the hidden states of a frozen backbone, made once and kept on disk for later epochs, stages and seeds."""
+"""Tokens, and the hidden states of a frozen backbone, made once and kept on disk for later
+epochs, stages and seeds.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,17 @@ STORED_DOCUMENTS = "documents.npy"  # a hash and the number of tokens of each do
 
 
 class CachedReader:
-    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.network.reading.HiddenReader`)."""
+    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers
+    (`plant_cli.network.reading.HiddenReader`).
+    """
 
     def __init__(self, folder: Path, live: LiveReader, filled_in: float | None) -> None:
         self.tokens, self.words, self.hardware = live.tokens, live.words, live.hardware
         self.reads_ahead = (
             live.hardware.device.type == "cuda"
         )  # the processor is free while a card computes
-        self.filled_in = filled_in  # seconds that the backbone took to fill the file; None if it was filled already
+        # seconds that the backbone took to fill the file; None if it was filled already
+        self.filled_in = filled_in
         self.hidden = live.network.backbone.hidden_size
         self.sizes = lengths(self.tokens)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
@@ -85,10 +90,12 @@ class CachedReader:
 class StateCache:
     """The tokens and hidden states that a run keeps.
 
-    The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone, weights, tokenizer, precision, corpus and
-    tokens (which may be titles of labels). So stages and seeds that read the same share them; half-written ones are written again. States
-    of documents with the same tokens are taken over from another corpus, such as the one that has grown. Several runs may share one folder
-    `cache` through links: one fills it at a time, and the others wait for it.
+    The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone,
+    weights, tokenizer, precision, corpus and tokens (which may be titles of labels). So stages and
+    seeds that read the same share them; half-written ones are written again. States of documents
+    with the same tokens are taken over from another corpus, such as the one that has grown. Several
+    runs may share one folder `cache` through links: one fills it at a time, and the others wait for
+    it.
     """
 
     session: Session  # of the stage
@@ -159,7 +166,8 @@ class StateCache:
             return live
         if size_gb > self.limit:
             self.session.reporter.note(
-                f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): they are computed again each time"
+                f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): "
+                "they are computed again each time"
             )
             return live
         chosen = network.section.backbone
@@ -187,7 +195,9 @@ class StateCache:
 
     @contextmanager
     def _lock(self, folder: Path, content: str, hardware: Hardware) -> Iterator[bool]:
-        """Whether a folder must be filled, while other commands wait. The first process holds the lock for its group."""
+        """Whether a folder must be filled, while other commands wait. The first process holds
+        the lock for its group.
+        """
         first, session = hardware.processes.first, self.session
         with ExitStack() as locks:
             if first:
@@ -241,7 +251,9 @@ def _hash_documents(tokens: TokenBatch) -> Rows:
 def _find_known(
     cache: Path, reader: str, documents: Rows, warn: Callable[[str], None]
 ) -> dict[int, tuple[Path, int]]:
-    """Of rows whose states the same reader has left elsewhere: the folder, and the number of their first token in it."""
+    """Of rows whose states the same reader has left elsewhere: the folder, and the number of
+    their first token in it.
+    """
     places: dict[int, tuple[Path, int]] = {}
     for folder in sorted(
         path.parent
@@ -264,7 +276,9 @@ def _find_known(
 def _fill(
     folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int, reader: str
 ) -> None:
-    """Write the states of all documents: those that are known elsewhere are copied, the others read by the backbone."""
+    """Write the states of all documents: those that are known elsewhere are copied, the others
+    read by the backbone.
+    """
     processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
     sizes, documents = lengths(live.tokens), _hash_documents(live.tokens)
     if processes.first:
@@ -278,7 +292,8 @@ def _fill(
     unknown = np.setdiff1d(np.arange(len(sizes)), np.array([*known], dtype=np.int64))
     if known:
         session.reporter.note(
-            f"hidden states of {len(known):,} of {len(sizes):,} documents of {name} are known from before"
+            f"hidden states of {len(known):,} of {len(sizes):,} documents of {name} are known "
+            "from before"
         )
     starts = np.concatenate([[0], np.cumsum(sizes)])
     row_bytes = hidden * _stored(live.hardware).itemsize
@@ -286,7 +301,8 @@ def _fill(
     progress = session.reporter.progress(
         f"reading {name} once with the frozen backbone", len(unknown), "documents"
     )
-    # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
+    # written, not mapped: on a full disk a write raises an error, and a mapped page ends the
+    # process
     with (folder / STATES).open("r+b") as states, progress as task:
 
         def write(rows: Rows, fetched: Callable[[], Tensor]) -> None:

@@ -1,4 +1,6 @@
-"""Named tensors as files, by torch or by NumPy, and strings and sparse matrices as such tensors; imports no torch before it is needed."""
+"""Named tensors as files, by torch or by NumPy, and strings and sparse matrices as such
+tensors; imports no torch before it is needed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from plant_cli.api.errors import first_line
 from plant_cli.api.scorers import short_ends
 from plant_cli.data.files import replacing
 
-KEY = "plant"  # the one key of the header's metadata: safetensors writes several keys in another order in every process
+# the one key of the header's metadata: safetensors writes several keys in another order in every
+# process
+KEY = "plant"
 
 LIBRARIES = {"pt": "safetensors.torch", "np": "safetensors.numpy"}
 Framework = Literal["pt", "np"]

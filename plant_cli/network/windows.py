@@ -23,7 +23,9 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The documents of one batch in W windows, padded to a multiple, else of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
+    """The documents of one batch in W windows, padded to a multiple, else of `TOKEN_MULTIPLE`
+    (`plant_cli.network.compute`).
+    """
 
     ids: Tensor  # token ids [W, S], special tokens included
     mask: Tensor  # [W, S], true on real positions (special tokens too)
@@ -33,19 +35,25 @@ class Windows:
 
 
 def check_overlap(size: int, overlap: int, special: int = 0) -> None:
-    """Refuse an overlap that leaves a window no token of its own; it has `size` positions, `special` of them for special tokens."""
+    """Refuse an overlap that leaves a window no token of its own; it has `size` positions,
+    `special` of them for special tokens.
+    """
     content = size - special
     if overlap >= content:
         raise ComponentError(
             f"an overlap of {overlap} tokens leaves nothing new in a window of {content}",
-            where=f"model.backbone: window {size} ({special} of it special tokens), overlap {overlap}",
+            where=f"model.backbone: window {size} ({special} of it special tokens), overlap "
+            f"{overlap}",
             expected=f"an overlap below {content}; about an eighth of the window is usual",
-            todo=f"--set model.backbone.overlap={max(0, content // 8)}, or a larger --set model.backbone.window=…",
+            todo=f"--set model.backbone.overlap={max(0, content // 8)}, or a larger --set "
+            "model.backbone.window=…",
         )
 
 
 def window_starts(length: int, size: int, overlap: int) -> list[int]:
-    """The starts of windows of `size` tokens that cover `length` tokens and have at least `overlap` in common."""
+    """The starts of windows of `size` tokens that cover `length` tokens and have at least
+    `overlap` in common.
+    """
     if length <= size:
         return [0]
     step = max(1, size - overlap)
@@ -62,7 +70,9 @@ def cut(
     pad: int,
     multiple: int = TOKEN_MULTIPLE,
 ) -> Windows:
-    """Cut every document into windows of at most `size` positions, special tokens of each window included."""
+    """Cut every document into windows of at most `size` positions, special tokens of each
+    window included.
+    """
     content = size - len(prefix) - len(suffix)
     pieces = [
         (row, start)
@@ -92,7 +102,9 @@ def cut(
 
 
 def join_windows(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
-    """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H]; overlaps are averaged."""
+    """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H];
+    overlaps are averaged.
+    """
     rows, longest = windows.shape
     source, target = (send(places, hidden.device) for places in (windows.source, windows.target))
     flat = hidden.reshape(-1, hidden.shape[-1]).index_select(0, source)
@@ -110,7 +122,9 @@ LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
 
 
 def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
-    """Trainable parameters from first to last: those before the layers, then each layer (those after the layers, with the last)."""
+    """Trainable parameters from first to last: those before the layers, then each layer (those
+    after the layers, with the last).
+    """
     groups: dict[int, list[nn.Parameter]] = {}
     deepest = -1
     for name, parameter in module.named_parameters():
@@ -122,7 +136,9 @@ def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
 
 
 def readable_positions(network: Any) -> int:
-    """Positions that a Hugging Face model can read at once; RoBERTa and its descendants leave those up to the padding id unused."""
+    """Positions that a Hugging Face model can read at once; RoBERTa and its descendants leave
+    those up to the padding id unused.
+    """
     positions = int(getattr(network.config, "max_position_embeddings", DEFAULT_POSITIONS))
     for name, part in network.named_modules():
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
@@ -149,11 +165,13 @@ def restore_trainable(module: nn.Module, path: Path) -> None:
     for name, tensor in saved.items():
         if name not in known or known[name].shape != tensor.shape:
             raise ArtefactError(
-                f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that this backbone has not",
+                f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that "
+                "this backbone has not",
                 where=str(path),
                 expected=f"shape {list(known[name].shape)}"
                 if name in known
                 else "a parameter of that name",
-                todo="use the backbone and options that the run was trained with (recipe.yaml in the run folder)",
+                todo="use the backbone and options that the run was trained with (recipe.yaml in "
+                "the run folder)",
             )
         known[name].data.copy_(tensor)

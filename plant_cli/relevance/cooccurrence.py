@@ -33,7 +33,9 @@ class Terms:
 
 
 def count_terms(documents: Documents, min_df: int = 2, keep: Set[str] = frozenset()) -> Terms:
-    """Count the words of documents; words in fewer than `min_df` are left out, unless they are in `keep`."""
+    """Count the words of documents; words in fewer than `min_df` are left out, unless they are
+    in `keep`.
+    """
     return join_batches(list(count_batches(documents)), documents.vocabulary, min_df, keep)
 
 
@@ -54,7 +56,9 @@ def count_batches(documents: Documents) -> Iterator[csr_array]:
 def join_batches(
     batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str]
 ) -> Terms:
-    """The words of all documents, from the batches of `count_batches`; arguments as in `count_terms`."""
+    """The words of all documents, from the batches of `count_batches`; arguments as in
+    `count_terms`.
+    """
     counted = (
         csr_array(vstack(batches, format="csr"))
         if batches
@@ -70,7 +74,9 @@ def join_batches(
 def choose_words(
     vocabulary: Sequence[str], frequency: npt.NDArray[np.int64], min_df: int, keep: Set[str]
 ) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
-    """The words that are kept, by falling document frequency, then alphabetically, and the number of each of them [V]."""
+    """The words that are kept, by falling document frequency, then alphabetically, and the
+    number of each of them [V].
+    """
     chosen = [
         number
         for number, word in enumerate(vocabulary)
@@ -100,7 +106,9 @@ class Margins:
         by_label: csr_array,
         lengths: npt.NDArray[np.integer[Any]] | None,
     ) -> Margins:
-        """The margins of documents with labels `by_label` (csr [L, N] of 0/1) and so many words each [N], if occurrences are counted."""
+        """The margins of documents with labels `by_label` (csr [L, N] of 0/1) and so many words
+        each [N], if occurrences are counted.
+        """
         return cls(
             n_docs=by_label.shape[1],
             words=words,
@@ -114,7 +122,9 @@ class Margins:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedPairs:
-    """Words and labels that occur together, of a block of labels; row i is `offsets[i]:offsets[i + 1]`, its words in any order."""
+    """Words and labels that occur together, of a block of labels; row i is
+    `offsets[i]:offsets[i + 1]`, its words in any order.
+    """
 
     start: int  # the label of row 0
     offsets: AnyInts  # int64 [labels of the block + 1]
@@ -126,7 +136,9 @@ class CountedPairs:
 
     @classmethod
     def of(cls, both: csr_array, occurrences: csr_array | None, start: int) -> CountedPairs:
-        """The pairs of counts [labels of the block, V] whose first row is label `start`; both matrices store the same pairs."""
+        """The pairs of counts [labels of the block, V] whose first row is label `start`; both
+        matrices store the same pairs.
+        """
         if occurrences is not None:
             both.sort_indices()
             occurrences.sort_indices()
@@ -207,7 +219,9 @@ class Cooccurrence(Protocol):
 
 
 class MemoryCounts:
-    """Counts by the sparse product of labels (`gold`, csr [N, L] of 0/1) and words; it never changes."""
+    """Counts by the sparse product of labels (`gold`, csr [N, L] of 0/1) and words; it never
+    changes.
+    """
 
     block_pairs = CACHED_PAIRS
 

@@ -1,4 +1,6 @@
-"""Counting the words and labels of a corpus: of all training documents, of a share of them, or from shares counted before."""
+"""Counting the words and labels of a corpus: of all training documents, of a share of them, or
+from shares counted before.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class CorpusCounter:
     """Counts a corpus; the numbers do not depend on memory, threads or shares."""
 
     corpus: Corpus
-    session: Session  # of the stage: its run keeps the words of texts, its folder those that do not fit in memory
+    # of the stage: its run keeps the words of texts, its folder those that do not fit in memory
+    session: Session
     min_df: int  # words in fewer training documents than this are left out
     occurrences: bool  # whether to count how often words occur, too
     memory: int  # bytes for the blocks of labels under way
@@ -73,7 +76,9 @@ class CorpusCounter:
         return MemoryCounts(terms, gold, with_occurrences=self.occurrences)
 
     def merge(self, patterns: Sequence[str]) -> Cooccurrence:
-        """Counts of all training documents, added up from folders that `plant mig --shard` wrote."""
+        """Counts of all training documents, added up from folders that `plant mig --shard`
+        wrote.
+        """
         folders = _find_shards(patterns)
         if not folders:
             what, todo = (
@@ -129,7 +134,9 @@ class CorpusCounter:
         }
 
     def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Each word with each of its forms in documents and titles: as counted, or as recorded with the shares that were merged."""
+        """Each word with each of its forms in documents and titles: as counted, or as recorded
+        with the shares that were merged.
+        """
         if patterns:
             return list(
                 dict.fromkeys(

@@ -48,12 +48,15 @@ class Signal:
 
     score: Callable[[Counts], npt.NDArray[np.float64]]
     """One float64 for each pair of a count table, no NaN; −inf for a word that must not be kept."""
-    signed: bool = False  # its values say which way the association goes; then only words that meet the label are scored
+    # its values say which way the association goes; then only words that meet the label are scored
+    signed: bool = False
     needs_pairs: bool = (
         False  # it reads `Counts.pairs`; then, too, only words that meet the label are scored
     )
     quasi_convex: bool = False
-    """For one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the word."""
+    """For one label and one number of documents with both, values fall and then rise (or only
+    fall) with the documents of the word.
+    """
 
 
 def bind_signal(spec: SignalSpec, options: Options) -> Signal:
@@ -69,9 +72,11 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
         values = spec.score(counts, options).astype(np.float64, copy=False)
         if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
             raise ComponentError(
-                f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
+                f"the signal '{spec.name}' gave "
+                f"{'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
                 where=f"signal '{spec.name}', {math.prod(shape)} pairs of label and word",
-                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
+                expected=f"one number for each pair, shape {shape}; -inf for a word that must not "
+                "be kept",
                 todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
             )
         return values
@@ -90,9 +95,11 @@ WORD_BITS = 31  # a word's index is an int32
 def best_of_rows(
     offsets: AnyInts, values: npt.NDArray[np.float64], words: AnyInts, k: int, floor: float
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """The k largest values above a floor in each row of ragged lists, best first; equal values in the order of their word.
+    """The k largest values above a floor in each row of ragged lists, best first; equal values in
+    the order of their word.
 
-    Row i is `offsets[i]:offsets[i + 1]`. Returns positions in `values`, row after row, and the offsets of the rows in them.
+    Row i is `offsets[i]:offsets[i + 1]`. Returns positions in `values`, row after row, and the
+    offsets of the rows in them.
     """
     kept = values > floor
     for row in np.flatnonzero(np.diff(offsets) > k):
@@ -122,11 +129,12 @@ def contenders(
     *,
     common: bool,
 ) -> npt.NDArray[np.intp]:
-    """Positions of the pairs that can be among the k best of their row if values fall, then rise, with the documents of the word.
+    """Positions of the pairs that can be among the k best of their row if values fall, then rise,
+    with the documents of the word.
 
-    Of the words that meet a label in one document, most of all pairs, these are the k rarest and, if asked for, the k commonest;
-    a word between them is worth less than the k on one of its sides. `first_as_frequent` is, of each word [V], the first word
-    of as many documents, which wins a tie.
+    Of the words that meet a label in one document, most of all pairs, these are the k rarest and,
+    if asked for, the k commonest; a word between them is worth less than the k on one of its sides.
+    `first_as_frequent` is, of each word [V], the first word of as many documents, which wins a tie.
     """
     singles = np.flatnonzero(both == 1)
     ends = np.searchsorted(singles, offsets)
@@ -156,7 +164,9 @@ def commonest_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.ND
 
 
 class AbsentWords:
-    """The words that never meet a label, by falling document frequency [V]: those of one frequency share one value."""
+    """The words that never meet a label, by falling document frequency [V]: those of one
+    frequency share one value.
+    """
 
     def __init__(self, docs_with_word: npt.NDArray[np.int64]) -> None:
         falling, self._frequency_of, self._sizes = np.unique(
@@ -167,7 +177,9 @@ class AbsentWords:
     def find(
         self, values: npt.NDArray[np.float64], met: npt.NDArray[np.int32], k: int
     ) -> npt.NDArray[np.int32]:
-        """The k best words that never meet the label, by a value for each frequency [F], above 0; ties in the order of words."""
+        """The k best words that never meet the label, by a value for each frequency [F], above
+        0; ties in the order of words.
+        """
         wanted = values > 0
         if self._sizes[wanted].sum() > k + len(
             met
@@ -184,7 +196,8 @@ class AbsentWords:
 
 
 Sign = Literal["positive", "any"]
-BYTES_PER_WEIGHED_PAIR = 120  # what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
+# what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
+BYTES_PER_WEIGHED_PAIR = 120
 Floats = npt.NDArray[np.float64]
 
 
@@ -194,15 +207,20 @@ class Selection:
 
     k: int = 1000  # words kept per label, at most
     sign: Sign = "positive"
-    """`positive` keeps only words that occur more often with the label than without; `any` also words whose absence indicates it."""
-    memory: int = 2_000_000_000  # bytes that all blocks under way may take together; what the source of the counts holds comes on top
+    """`positive` keeps only words that occur more often with the label than without; `any` also
+    words whose absence indicates it.
+    """
+    # bytes that all blocks under way may take together; what the source of the counts holds comes
+    # on top
+    memory: int = 2_000_000_000
     jobs: int = 1  # threads
 
 
 def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
     """The best words of every label by a signal, block after block of consecutive labels.
 
-    The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
+    The lists depend on neither the source of the counts nor the memory budget nor the number of
+    threads; where blocks end does.
     """
     scoring = _Scoring(counting, signal, selection)
     cuts = cut_by_pairs(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
@@ -217,7 +235,9 @@ def cut_by_pairs(pair_bounds: AnyInts, block_pairs: int, selection: Selection) -
 
 
 class _Scoring:
-    """What all blocks share; nothing in it changes once it is made, so that threads may read it together."""
+    """What all blocks share; nothing in it changes once it is made, so that threads may read it
+    together.
+    """
 
     def __init__(self, counting: Cooccurrence, signal: Signal, selection: Selection) -> None:
         self.counting, self.signal, self.selection = counting, signal, selection
@@ -273,7 +293,9 @@ class _Scoring:
         )
 
     def _contenders(self, met: CountedPairs) -> CountedPairs:
-        """The pairs that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
+        """The pairs that can be among the best of a label: of words that meet it, all but those
+        surely beaten; of others, the best k.
+        """
         k, common = self.selection.k, self.selection.sign == "any"
         pairs = met
         if self.signal.quasi_convex:
@@ -295,14 +317,17 @@ class _Scoring:
         ]
 
     def _score_absent(self, absent: AbsentWords, met: CountedPairs) -> Floats:
-        """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
+        """Values of words that never meet the label [labels of the block, distinct document
+        frequencies].
+        """
         zeros = np.zeros((1, 1), dtype=np.int64)
         block = slice(met.start, met.start + len(met.offsets) - 1)
         label = self.margins.docs_with_label[block, None]
         repeats = self.margins.words_with_label
         counts = Counts(
             n_docs=self.margins.n_docs,
-            # A word of more documents than lack the label does meet it: its value is never read, but must be computable.
+            # A word of more documents than lack the label does meet it: its value is never read,
+            # but must be computable.
             docs_with_word=np.minimum(absent.frequencies[None, :], self.margins.n_docs - label),
             docs_with_label=label,
             docs_with_both=zeros,

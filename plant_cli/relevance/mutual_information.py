@@ -11,10 +11,11 @@ from plant_cli.api.signals import Counts
 
 
 def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
-    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0; float64, at least 0.
+    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with
+    0 ln 0 = 0; float64, at least 0.
 
-    Counts are integers up to N, so every term is a look-up in a table of n ln n:
-    N · I = Σ f(pairs) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
+    Counts are integers up to N, so every term is a look-up in a table of n ln n: N · I = Σ f(pairs)
+    − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
     """
     total = counts.n_docs
     table, margin = _n_log_n(total), _margins(total)
@@ -48,14 +49,18 @@ def divide_by_joint_entropy(
     word: npt.NDArray[np.float64],
     label: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """I / (H_word + H_label − I), in [0, 1]: mutual information as a share of the joint entropy; 0 where that is 0."""
+    """I / (H_word + H_label − I), in [0, 1]: mutual information as a share of the joint
+    entropy; 0 where that is 0.
+    """
     joint = word + label - information
     return np.divide(information, joint, out=np.zeros_like(information), where=joint > 0)
 
 
 @lru_cache(maxsize=4)
 def _n_log_n(total: int) -> npt.NDArray[np.float64]:
-    """Table of n ln n for n = 0 … total; float64, because its values reach 5.7e5 at 52,722 documents."""
+    """Table of n ln n for n = 0 … total; float64, because its values reach 5.7e5 at 52,722
+    documents.
+    """
     numbers = np.arange(total + 1, dtype=np.float64)
     table = numbers * np.log(np.maximum(numbers, 1.0))
     table.flags.writeable = False

@@ -23,9 +23,11 @@ def add_title_words(
     n_docs: int,
     docs_with_word: npt.NDArray[np.int64],
 ) -> tuple[KeptWords, Floats]:
-    """Add weight × idf (scaled so that the title's rarest word gets 1) to the relevance of title words, and clip to 1.
+    """Add weight × idf (scaled so that the title's rarest word gets 1) to the relevance of title
+    words, and clip to 1.
 
-    Title words outside a label's list are put behind it, with value NaN and documents −1. Titles are lists of distinct words by label.
+    Title words outside a label's list are put behind it, with value NaN and documents −1. Titles
+    are lists of distinct words by label.
     """
     idf = np.log(
         (n_docs + 1) / docs_with_word
@@ -77,14 +79,16 @@ def normalise_relevance(
 
     Args:
         kept: the kept words with their raw values.
-        norm: `label-max` divides by the label's largest value; `global-max` by the largest of all labels; `none` only clips;
-            `rank` is the share of the label's kept words that are no better; `grades` are 101 grades of the rank among all words, from 1
-            for the best word on a logarithmic scale down, as shares of 101; `jaccard` is I / (H_word + H_label − I), for
+        norm: `label-max` divides by the label's largest value; `global-max` by the largest of all
+            labels; `none` only clips; `rank` is the share of the label's kept words that are no
+            better; `grades` are 101 grades of the rank among all words, from 1 for the best word on
+            a logarithmic scale down, as shares of 101; `jaccard` is I / (H_word + H_label − I), for
             mutual information only.
         n_docs: training documents N.
         docs_with_word: documents that hold each word [V].
         docs_with_label: documents that carry each label of `kept` [L].
-        largest: the largest value of all labels, for `global-max` where `kept` has only some (default: the largest in `kept`).
+        largest: the largest value of all labels, for `global-max` where `kept` has only some
+            (default: the largest in `kept`).
     """
     values = np.maximum(kept.values, 0.0)
     if norm == "label-max":
@@ -109,14 +113,18 @@ def _divide(values: Floats, largest: Floats) -> Floats:
 
 
 def _grade(ranks: npt.NDArray[np.int64], words: int) -> Floats:
-    """Grades 101 to 1 of ranks 1 to V, as shares of 101: limits are 0 and, on a logarithmic scale, 100 shares of V − 1 from 0.0001 to 1."""
+    """Grades 101 to 1 of ranks 1 to V, as shares of 101: limits are 0 and, on a logarithmic
+    scale, 100 shares of V − 1 from 0.0001 to 1.
+    """
     limits = np.concatenate([[0.0], np.logspace(-4, 0, GRADES - 1)]) * (words - 1)
     grades: Floats = (GRADES - np.searchsorted(limits, ranks - 1)) / GRADES
     return np.maximum(grades, 1 / GRADES)
 
 
 def _rank_shares(kept: KeptWords) -> Floats:
-    """1 for the best word of a label down to 1/n for the last of n; equal values get the share of the first of them."""
+    """1 for the best word of a label down to 1/n for the last of n; equal values get the share
+    of the first of them.
+    """
     position = np.arange(len(kept.values))
     is_first = kept.ranks == 1
     is_first[1:] |= kept.values[1:] != kept.values[:-1]

@@ -29,7 +29,9 @@ class RelevanceTable:
     words: tuple[
         str, ...
     ]  # the vocabulary, by falling document frequency, then alphabetically; lower-cased
-    matrix: csr_array  # csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not stored
+    # csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not
+    # stored
+    matrix: csr_array
 
 
 FORMS_FILE = "forms.parquet"
@@ -38,7 +40,9 @@ Pair = tuple[str, str]
 
 
 def write_forms(folder: Path, pairs: Iterable[Pair]) -> None:
-    """Write words and forms in the order in which forms were first met; no file if there are none."""
+    """Write words and forms in the order in which forms were first met; no file if there are
+    none.
+    """
     frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "form": pl.String}, orient="row")
     if len(frame):
         write_parquet(frame, folder / FORMS_FILE)
@@ -94,7 +98,8 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
     if not path.exists():
         return {}
     try:
-        # The base loader keeps every scalar a string: a word `no` and a label `1e4` stay what they are.
+        # The base loader keeps every scalar a string: a word `no` and a label `1e4` stay what they
+        # are.
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader) or {}
         if not isinstance(raw, dict):
             raise ValueError("they are no mapping of labels")
@@ -111,7 +116,9 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
 
 
 def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
-    """Write the edits of all labels, atomically; a label without any is left out, and without any label the file goes."""
+    """Write the edits of all labels, atomically; a label without any is left out, and without
+    any label the file goes.
+    """
     entries = {
         label: _plain(entry) for label, entry in sorted(edits.items()) if entry.deny or entry.allow
     }
@@ -129,7 +136,8 @@ def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
 def set_aside(folder: Path) -> Path | None:
     """Forget all edits; returns the file that keeps the former ones, None where there were none.
 
-    It stands beside the folder: in it, it would count as something that later stages were made from.
+    It stands beside the folder: in it, it would count as something that later stages were made
+    from.
     """
     path, kept = folder / EDITS_FILE, folder.with_name(f"{folder.name}.{EDITS_FILE}.bak")
     if not path.exists():
@@ -182,7 +190,9 @@ Weighed = tuple[
 def write_relevance(
     folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex
 ) -> npt.NDArray[np.int64]:
-    """Write the three files from blocks of consecutive labels, each atomically; returns how many words each label keeps [L]."""
+    """Write the three files from blocks of consecutive labels, each atomically; returns how
+    many words each label keeps [L].
+    """
     metadata = {**stamp(labels=labels.hash), DOCUMENTS_KEY: str(margins.n_docs)}
     ids = pl.Series("label", labels.ids, dtype=pl.String)
     words = pl.Series("word", margins.words, dtype=pl.String)
@@ -265,7 +275,9 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
 def apply_edits(
     matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list[str], words: tuple[str, ...]
 ) -> csr_array:
-    """A relevance matrix with the words denied or allowed by hand; edits of labels or words that are not there change nothing."""
+    """A relevance matrix with the words denied or allowed by hand; edits of labels or words
+    that are not there change nothing.
+    """
     rows = {label: i for i, label in enumerate(labels)}
     columns = {word: i for i, word in enumerate(words)}
     wanted = {
@@ -314,7 +326,9 @@ class WordStatistics:
 
 
 def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
-    """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged or made for other labels."""
+    """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged
+    or made for other labels.
+    """
     return WordStatistics(
         table=load_relevance(folder, corpus.labels.hash),
         docs_with_word=read_counted_words(folder)["docs_with_word"].to_numpy(),

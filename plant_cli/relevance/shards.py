@@ -1,4 +1,6 @@
-"""Counts of shares of the training documents: written by `plant mig --shard`, added up by `plant mig --merge`."""
+"""Counts of shares of the training documents: written by `plant mig --shard`, added up by
+`plant mig --merge`.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def write_shard(
     jobs: int,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> int:
-    """Write the counts of one share, block after block of labels; returns how many pairs there are."""
+    """Write the counts of one share, block after block of labels; returns how many pairs there
+    are.
+    """
     margins = counting.margins
     occurrences = margins.words_with_label is not None
     pairs = [np.empty(0, dtype=np.int64)]
@@ -194,7 +198,8 @@ def open_shards(
         if record.analyser != analyser:
             raise _refuse(
                 folder,
-                "was counted with another analyser of words, or with other versions of its packages",
+                "was counted with another analyser of words, or with other versions of its "
+                "packages",
             )
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
@@ -256,7 +261,8 @@ class MergedCounts:
 def merge_vocabularies(
     vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()
 ) -> pl.DataFrame:
-    """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then alphabetically.
+    """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then
+    alphabetically.
 
     Words in fewer than `min_df` documents are left out, except those of `keep`.
     """
@@ -353,5 +359,6 @@ def _refuse(folder: Path, why: str) -> ArtefactError:
         f"the shard in '{folder.name}' {why}",
         where=str(folder),
         expected="shards counted from this run's corpus, for this signal",
-        todo="count it again from this corpus with the same --signal, --analyser and packages: `plant mig --shard i/n --force`",
+        todo="count it again from this corpus with the same --signal, --analyser and packages: "
+        "`plant mig --shard i/n --force`",
     )

@@ -1,8 +1,9 @@
-"""Counts of more documents than memory holds: their words are in temporary files and are read back for each block of labels.
+"""Counts of more documents than memory holds: their words are in temporary files and are read back
+for each block of labels.
 
-A document takes 4 bytes for each of its distinct words, 8 if occurrences are counted. The files have no name: they vanish with the
-process, however it ends. Memory holds the vocabulary (about 140 bytes a word, 320 while words are counted), 8 bytes for each document,
-and what is being read.
+A document takes 4 bytes for each of its distinct words, 8 if occurrences are counted. The files
+have no name: they vanish with the process, however it ends. Memory holds the vocabulary (about 140
+bytes a word, 320 while words are counted), 8 bytes for each document, and what is being read.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from plant_cli.relevance.cooccurrence import (
     join_batches,
 )
 
-BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
+# of a word of a document in memory: its batch, all batches joined, the chosen words, and their
+# presence
+BYTES_PER_TERM = 32
 BYTES_READ = (
     24  # of a word of a document that is read back: its number, a one, and its share of the product
 )
@@ -48,7 +51,9 @@ def read_terms(
     memory: int,
     folder: Path | None,
 ) -> Terms | SpooledTerms:
-    """Count the words of documents in memory, of which they may take so many bytes, or else in files (default: temporary ones)."""
+    """Count the words of documents in memory, of which they may take so many bytes, or else in
+    files (default: temporary ones).
+    """
     held: list[csr_array] = []
     for batch in count_batches(documents):
         held.append(batch)
@@ -71,7 +76,9 @@ class SpooledTerms:
     files: tuple[IO[bytes], ...]  # word numbers and, if they are counted, occurrences, each int32
 
     def read(self, documents: AnyInts) -> tuple[csr_array, csr_array | None]:
-        """Presence of words in some documents, and occurrences if they are counted: csr [n, V] int32; the documents ascend."""
+        """Presence of words in some documents, and occurrences if they are counted: csr [n, V]
+        int32; the documents ascend.
+        """
         sizes = self.offsets[documents + 1] - self.offsets[documents]
         ends = np.concatenate([[0], np.cumsum(sizes)])
         words, *counts = (self._gather(file, documents, int(ends[-1])) for file in self.files)
@@ -138,7 +145,9 @@ def _spool(
 
 
 class SpooledCounts:
-    """Counts of documents whose words are in files; each block of labels reads the words of its documents."""
+    """Counts of documents whose words are in files; each block of labels reads the words of its
+    documents.
+    """
 
     block_pairs = 1 << 20  # larger than of counts in memory: every block begins with reading
 

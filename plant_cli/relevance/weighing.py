@@ -1,4 +1,6 @@
-"""The rule by which a run finds the relevance of words for labels; it holds for any documents, such as a part of train."""
+"""The rule by which a run finds the relevance of words for labels; it holds for any documents,
+such as a part of train.
+"""
 
 from __future__ import annotations
 
@@ -43,17 +45,21 @@ class RelevanceRule:
 
     @property
     def title_words(self) -> frozenset[str]:
-        """The words of all titles that are weighed: those of a rare label may be in only one document."""
+        """The words of all titles that are weighed: those of a rare label may be in only one
+        document.
+        """
         return frozenset(word for title in self.titles for word in title)
 
     def weigh(
         self, margins: Margins, keep: Callable[[int], Iterator[KeptWords]]
     ) -> Iterator[Weighed]:
-        """Each block of kept words with its relevance in [0, 1], from the raw values and from the titles.
+        """Each block of kept words with its relevance in [0, 1], from the raw values and from the
+        titles.
 
         `keep` gives the k best words of all labels, block after block.
         """
-        # The largest value of all labels must be known before the first block is weighed; it takes a pass, since no block is kept.
+        # The largest value of all labels must be known before the first block is weighed; it takes
+        # a pass, since no block is kept.
         largest = (
             max((block.values.max(initial=0.0) for block in keep(1)), default=0.0)
             if self.norm == "global-max"
@@ -89,7 +95,9 @@ class RelevanceRule:
         return [sorted({index[word] for word in title if word in index}) for title in self.titles]
 
     def relate(self, documents: Documents, gold: csr_array) -> tuple[Sequence[str], csr_array]:
-        """Words [V], and their relevance for labels, csr [L, V] float32, by these documents and their labels, csr [N, L] of ones."""
+        """Words [V], and their relevance for labels, csr [L, V] float32, by these documents and
+        their labels, csr [N, L] of ones.
+        """
         terms = count_terms(documents, self.min_df, self.title_words)
         counting = MemoryCounts(terms, gold, with_occurrences=self.occurrences)
 

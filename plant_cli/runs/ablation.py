@@ -1,4 +1,6 @@
-"""Named changes against a full setup: a recipe whose `changes` are written out as tagged stages, compared with the untagged ones."""
+"""Named changes against a full setup: a recipe whose `changes` are written out as tagged
+stages, compared with the untagged ones.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ FULL = "full"  # how the unchanged system is called in tables
 
 
 def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
-    """The recipe with the stages of each change in its section `changes`; the recipe itself if it has none.
+    """The recipe with the stages of each change in its section `changes`; the recipe itself if it
+    has none.
 
-    A change is a small recipe: `{no boost: {model: {decoder: {boost: false}}}}`. It repeats the stages that it concerns, and those that
-    read them, under a tag made of its name; all others are shared. `data: {train_share: 0.1}` gives fewer training documents to the
-    stages that learn from them; nothing else of the corpus can change. A comparison of all systems comes last, with the options of its
-    section if the recipe has one. `RecipeError` if a change names what the recipe does not run, changes nothing, or has the name of
-    another one.
+    A change is a small recipe: `{no boost: {model: {decoder: {boost: false}}}}`. It repeats the
+    stages that it concerns, and those that read them, under a tag made of its name; all others are
+    shared. `data: {train_share: 0.1}` gives fewer training documents to the stages that learn from
+    them; nothing else of the corpus can change. A comparison of all systems comes last, with the
+    options of its section if the recipe has one. `RecipeError` if a change names what the recipe
+    does not run, changes nothing, or has the name of another one.
     """
     if TUNING in recipe.values:
         recipe = recipe.without(TUNING)
@@ -97,7 +101,9 @@ def compare_all(
     components: Components,
     without: Collection[str] = (),
 ) -> list[RecipeLayer]:
-    """The sections that compare systems (folder and name as shown), with the options of the recipe; `without` some that it names."""
+    """The sections that compare systems (folder and name as shown), with the options of the
+    recipe; `without` some that it names.
+    """
     origin, unnamed = recipe.nearest((NAMED_CHANGES,)), find_unnamed(recipe, components)
     compares = [step for step in steps if step.spec.compares]
     layers = []
@@ -151,7 +157,9 @@ def check_change(recipe: RecipeLayer, name: str, change: Any, stages: Collection
 def _copy(
     recipe: RecipeLayer, name: str, steps: Sequence[Step], change: dict[str, Any], tag: str
 ) -> RecipeLayer:
-    """The sections of the stages that a change concerns, each with its part of the change and the tags of what it reads."""
+    """The sections of the stages that a change concerns, each with its part of the change and
+    the tags of what it reads.
+    """
     origin, layers, copied = recipe.nearest((NAMED_CHANGES, name)), [], set()
     shared = [section for section in SHARED_SECTIONS if section in change]
     for step in steps:
@@ -200,5 +208,8 @@ def _require_difference(
 
 def refuse(recipe: RecipeLayer, path: tuple[str, ...], what: str, expected: str) -> RecipeError:
     """The error for a section `changes` that cannot be, with its place."""
-    todo = "`changes: {uniform attention: {finetune: {init: random}}}` is one; correct it, or leave it out"
+    todo = (
+        "`changes: {uniform attention: {finetune: {init: random}}}` is one; correct it, or "
+        "leave it out"
+    )
     return RecipeError(what, where=recipe.nearest(path), expected=expected, todo=todo)

@@ -59,7 +59,8 @@ def perform(context: RunContext, step: Step) -> Result:
 
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
-    """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
+    """Run a stage in its folder, or continue it if the context says so, and add it to the run's own
+    recipe.
 
     What the stage raises is recorded in stage.json. An error without a place names the command.
     """
@@ -75,7 +76,8 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
                 f"the run '{run.path}' is no longer there",
                 where=str(run.path.absolute()),
                 expected="a run folder that stays in its place while a stage works in it",
-                todo="if it was renamed, repeat the command there with --resume; if it was removed, start again",
+                todo="if it was renamed, repeat the command there with --resume; if it was "
+                "removed, start again",
             )
         summary, outputs = plain_values(result.summary), folder.hash_outputs()
         done = record.model_copy(
@@ -91,7 +93,8 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         )
         if taken:
             context.reporter.note(
-                f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand"
+                f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there "
+                "by hand"
             )
     except BaseException as error:
         reserve.close()
@@ -111,7 +114,8 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
             else str(error) or "memory ran out"
         )
         context.reporter.warn(
-            f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}"
+            f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: "
+            f"{text}"
         )
     return result
 
@@ -132,7 +136,8 @@ def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> St
         folder.resume(record)
     else:
         folder.begin(record)
-    # A killed process leaves this record: without its inputs --resume could not see that one of them has changed.
+    # A killed process leaves this record: without its inputs --resume could not see that one of
+    # them has changed.
     context.on_input = lambda: folder.write(
         record.model_copy(update={"inputs": {**record.inputs, **context.inputs}})
     )
@@ -177,7 +182,8 @@ def _fail(
                     error.where,
                 )
             context.reporter.warn(
-                f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'"
+                f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in "
+                f"'{folder.failed_path}'"
             )
         elif isinstance(error, REFUSALS) and not context.resume and not folder.holds_work():
             remove(folder.path)  # no work was done: the folder would only be in the way

@@ -1,4 +1,6 @@
-"""Whether a finished stage is unchanged (its options, inputs and files), and so how it starts: afresh, resumed, or not at all."""
+"""Whether a finished stage is unchanged (its options, inputs and files), and so how it starts:
+afresh, resumed, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def stages_of_systems(*parts: str) -> list[str]:
 
 
 def match_system(name: str) -> re.Match[str] | None:
-    """The folder of a system's stage, such as `finetune-baseline`, with its group `tag`; None for another name."""
+    """The folder of a system's stage, such as `finetune-baseline`, with its group `tag`; None
+    for another name.
+    """
     stages = "|".join(map(re.escape, stages_of_systems("trains", "scores", "measures")))
     return re.fullmatch(rf"(?:{stages})(?:-(?P<tag>.+))?", name)
 
@@ -35,7 +39,9 @@ _ENDINGS = {*FORMATS, *SUFFIXES, ".txt", ".npz", ".npy", ".annif", ".trec", ".ru
 
 
 def refuse_missing_file(name: str) -> None:
-    """Refuse a name that is written as a path and names nothing: a folder or tag of a run has neither a slash nor the ending of a file."""
+    """Refuse a name that is written as a path and names nothing: a folder or tag of a run has
+    neither a slash nor the ending of a file.
+    """
     path = Path(name)
     if path.exists() or not ("/" in name or path.suffix.lower() in _ENDINGS):
         return
@@ -62,7 +68,9 @@ def split_folder(path: Path) -> tuple[Path, str | None]:
 
 
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
-    """The hash of each file or run that a stage's options name, by absolute path, without stages of the run itself: they are inputs."""
+    """The hash of each file or run that a stage's options name, by absolute path, without
+    stages of the run itself: they are inputs.
+    """
     paths = {Path(value).absolute() for value in options.paths()}
     hashes = {
         str(path): hash_source(path)
@@ -73,7 +81,9 @@ def hash_sources(options: Options, run: Path) -> dict[str, str]:
 
 
 def hash_source(path: Path) -> str | None:
-    """SHA-256 of a file or of the files of a folder, or a hash of the outputs of the system that another run (or a stage in one) names."""
+    """SHA-256 of a file or of the files of a folder, or a hash of the outputs of the system
+    that another run (or a stage in one) names.
+    """
     if path.is_file():
         return hash_file(path)
     run, tag = split_folder(path)
@@ -96,7 +106,8 @@ def hash_source(path: Path) -> str | None:
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-# The place of a file and the device do not change the results (contents are compared by their hashes), nor does where rejects are kept.
+# The place of a file and the device do not change the results (contents are compared by their
+# hashes), nor does where rejects are kept.
 INDIFFERENT = {
     "data": ("path", "rejects"),
     "machine": ("device", "threads", "memory_limit", "scheduler"),
@@ -120,7 +131,9 @@ def stage_key(record: StageRecord, data_hash: str | None) -> str:
 def find_stage_changes(
     record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run
 ) -> list[str]:
-    """The differences between a recorded stage and the same stage with the options of now; empty if there are none."""
+    """The differences between a recorded stage and the same stage with the options of now;
+    empty if there are none.
+    """
     changes = list(_differences("", record.options, options))
     before, now = _decisive(record.sections), _decisive(sections)
     for name in sorted({*before, *now}):
@@ -129,7 +142,9 @@ def find_stage_changes(
 
 
 def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
-    """The inputs of a stage that have other outputs now, or none, and its files that have other contents."""
+    """The inputs of a stage that have other outputs now, or none, and its files that have other
+    contents.
+    """
     stale = [
         f"the contents of '{path}' have changed"
         for path, known in record.files.items()
@@ -159,7 +174,9 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
 
 
 def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str | None:
-    """The system with the tag of a judging stage, if that stage judged the untagged system because no other existed then."""
+    """The system with the tag of a judging stage, if that stage judged the untagged system
+    because no other existed then.
+    """
     variant = split_seed(record.tag)[0]
     judges = record.stage in [spec.name for spec in installed().specs(StageSpec) if spec.judges]
     if (
@@ -182,7 +199,9 @@ def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str |
 
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
-    """The reasons why this stage, or one that it was made from, is out of date; by folder name, in the order to renew them."""
+    """The reasons why this stage, or one that it was made from, is out of date; by folder name,
+    in the order to renew them.
+    """
     stale: dict[str, list[str]] = {}
     visited: set[str] = set()
 
@@ -202,14 +221,17 @@ def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
 
 
 def refuse_changed_sources(run: Run) -> None:
-    """Check the source files of the run's corpus that still exist; `ArtefactError` if one has other contents."""
+    """Check the source files of the run's corpus that still exist; `ArtefactError` if one has
+    other contents.
+    """
     for path, known in run.header.sources.items():
         if Path(path).is_file() and hash_file(Path(path)) != known:
             raise ArtefactError(
                 f"the corpus has changed since the run '{run.path}' was made from it",
                 where=f"{path}, hash recorded in {run.path / HEADER_NAME}",
                 expected=f"contents with SHA-256 {known[:12]}…",
-                todo="go on with what it is now: `plant train --continue` or `plant run RECIPE --continue`; or use another --run DIR",
+                todo="go on with what it is now: `plant train --continue` or `plant run RECIPE "
+                "--continue`; or use another --run DIR",
             )
 
 
@@ -248,7 +270,8 @@ def decide_start(
     A step of a recipe (`may_skip`) is skipped if it is finished and nothing has changed.
 
     Raises:
-        UsageError: the folder has results, and neither --force nor --resume was given, or --resume does not fit.
+        UsageError: the folder has results, and neither --force nor --resume was given, or --resume
+            does not fit.
         ArtefactError: the record is damaged or lost, or a file of a finished stage is.
     """
     try:
@@ -293,7 +316,9 @@ def decide_start(
 
 
 def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> bool:
-    """Whether a stage that another one needs has to run: it is not finished with these options and the present inputs."""
+    """Whether a stage that another one needs has to run: it is not finished with these options
+    and the present inputs.
+    """
     record = folder.record()
     if record is None and folder.holds_work():
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
@@ -326,7 +351,9 @@ def _refusal(
     resume: bool,
     may_skip: bool,
 ) -> UsageError:
-    """Why a stage does not start: the content of its folder, and the flag that replaces or continues it."""
+    """Why a stage does not start: the content of its folder, and the flag that replaces or
+    continues it.
+    """
     names, where, done = list(record.outputs), str(folder.path), record.status == "done"
     if changes:
         where += f": {'; '.join(changes[:5])}"
@@ -355,13 +382,15 @@ def _refusal(
         )
     if resume:
         return UsageError(
-            f"the stage '{folder.name}' cannot be continued with other options or inputs than it was begun with",
+            f"the stage '{folder.name}' cannot be continued with other options or inputs than it "
+            "was begun with",
             where=where,
             expected="the same options and inputs",
             todo="leave the changed options out, or start afresh with --force instead of --resume",
         )
     return UsageError(
-        f"the stage '{folder.name}' {f'failed: {record.error}' if record.status == 'failed' else 'was interrupted'}",
+        f"the stage '{folder.name}' "
+        f"{f'failed: {record.error}' if record.status == 'failed' else 'was interrupted'}",
         where=where,
         expected="--resume or --force",
         todo="repeat the command with --resume to continue it, or with --force to start afresh",
@@ -371,15 +400,19 @@ def _refusal(
 def _offer(
     step: Step, record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool
 ) -> str:
-    """The flags that help; a tag first if the options differ, since the user may want both results."""
+    """The flags that help; a tag first if the options differ, since the user may want both
+    results.
+    """
     if one_of_many:
         return "repeat the command with --force to replace it"
     if step.spec.system == "scores":  # another tag would be that of another system
         if any(change.startswith("split was ") for change in changes):
             kept = run.stage("finetune", record.tag).path / VALIDATION_FILE
             return (
-                "predictions of one split are kept, and --force replaces them; beside them validation can be judged: "
-                f"plant eval --split validation --predictions {shlex.quote(str(kept))} --tag validation"
+                "predictions of one split are kept, and --force replaces them; beside them "
+                "validation can be judged: "
+                f"plant eval --split validation --predictions {shlex.quote(str(kept))} --tag "
+                "validation"
             )
         return "use what is there, or repeat the command with --force to replace it"
     if any(not change.startswith(OF_INPUTS) for change in changes):

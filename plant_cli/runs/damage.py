@@ -1,6 +1,8 @@
-"""Whether files are as they were written: folders with a mark, such as checkpoints, and all recorded files of a run.
+"""Whether files are as they were written: folders with a mark, such as checkpoints, and all
+recorded files of a run.
 
-A mark is written last, with the hash of every other file of its folder: a folder without one was never finished.
+A mark is written last, with the hash of every other file of its folder: a folder without one was
+never finished.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ CHECKPOINT_MARK, CACHE_MARK = "DONE", "done.json"
 
 
 class Mark(Record):
-    """The content of a mark: SHA-256 of each file of the folder by path inside it, and its size and time when its hash was taken."""
+    """The content of a mark: SHA-256 of each file of the folder by path inside it, and its size
+    and time when its hash was taken.
+    """
 
     outputs: dict[InnerPath, str] = Field(min_length=1)
     facts: dict[InnerPath, Facts]
@@ -51,7 +55,8 @@ def write_mark(path: Path) -> None:
 
 
 def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
-    """The states of the files that a mark names; with `fully` every file is hashed, even if its size and time are the same.
+    """The states of the files that a mark names; with `fully` every file is hashed, even if its
+    size and time are the same.
 
     `ArtefactError` if the mark itself is missing or damaged.
     """
@@ -63,9 +68,11 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
 
 
 def require_marked(path: Path, owner: str, todo: str) -> None:
-    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or has other bytes.
+    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark
+    names is missing or has other bytes.
 
-    `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file cannot be restored.
+    `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file
+    cannot be restored.
     """
     for file in examine_marked(path, fully=True):
         if file.state != "whole":
@@ -73,7 +80,8 @@ def require_marked(path: Path, owner: str, todo: str) -> None:
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder whose content can be made again is marked and complete; every file is hashed, and a warning names damage.
+    """Whether a folder whose content can be made again is marked and complete; every file is
+    hashed, and a warning names damage.
 
     `owner` is the folder, for the warning: "the cached hidden states of train".
     """
@@ -88,10 +96,11 @@ def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
 
 
 def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
-    """The states of all recorded files, hashed in full: folder after folder, by its path inside the run.
+    """The states of all recorded files, hashed in full: folder after folder, by its path inside the
+    run.
 
-    A record that cannot be read, or that was changed, counts as a changed file. Only the checkpoints of an unfinished stage are
-    examined.
+    A record that cannot be read, or that was changed, counts as a changed file. Only the
+    checkpoints of an unfinished stage are examined.
     """
     if run.header.data_hash is not None:
         corpus = run.corpus_path

@@ -18,9 +18,11 @@ BLOCKS_AHEAD = 2  # of a worker's thread, so that it need not wait
 
 @contextmanager
 def working_at(scheduler: str | None) -> Iterator[None]:
-    """Within it the workers of a scheduler at this address work on blocks (`map_blocks`); None: this process does.
+    """Within it the workers of a scheduler at this address work on blocks (`map_blocks`); None:
+    this process does.
 
-    What they share is sent to each worker once, a block to one of them, by Dask's own protocol, which pickles.
+    What they share is sent to each worker once, a block to one of them, by Dask's own protocol,
+    which pickles.
 
     Raises:
         ComponentError: Dask is not installed.
@@ -79,6 +81,8 @@ def _refuse(what: str, scheduler: str) -> ResourceError:
     return ResourceError(
         what,
         where=f"machine.scheduler: {scheduler}",
-        expected="a Dask scheduler whose workers have this version of plant, and memory for the vectors of train",
-        todo="start it (`dask scheduler`, `dask worker ADDRESS`), look into its log, or leave machine.scheduler out",
+        expected="a Dask scheduler whose workers have this version of plant, and memory for the "
+        "vectors of train",
+        todo="start it (`dask scheduler`, `dask worker ADDRESS`), look into its log, or leave "
+        "machine.scheduler out",
     )

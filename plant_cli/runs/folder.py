@@ -1,4 +1,6 @@
-"""The folder of a run and those of its stages: begun, continued, finished, put back if replacing one fails, and copied."""
+"""The folder of a run and those of its stages: begun, continued, finished, put back if
+replacing one fails, and copied.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,10 @@ CHECKPOINTS_FOLDER = (
 class StageFolder:
     """A stage's folder in a run.
 
-    While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is deleted once the new
-    one is done, which takes over files that a user added; if the new one fails it comes back and the failed one is kept
-    as `.NAME.failed`. If a folder is a link, only the link is moved and removed, never its target.
+    While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is
+    deleted once the new one is done, which takes over files that a user added; if the new one fails
+    it comes back and the failed one is kept as `.NAME.failed`. If a folder is a link, only the link
+    is moved and removed, never its target.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +69,9 @@ class StageFolder:
         return self.path.name
 
     def record(self) -> StageRecord | None:
-        """The content of stage.json; None if the stage never began; `ArtefactError` if the file is damaged."""
+        """The content of stage.json; None if the stage never began; `ArtefactError` if the file
+        is damaged.
+        """
         path = self.path / STAGE_FILE
         return (
             read_record(path, StageRecord, f"the record of the stage {self.name}")
@@ -75,12 +80,16 @@ class StageFolder:
         )
 
     def holds_work(self) -> bool:
-        """Whether the folder has more than its record and half-written files, so that a fresh start would lose something."""
+        """Whether the folder has more than its record and half-written files, so that a fresh
+        start would lose something.
+        """
         names = (entry.name for entry in self.path.iterdir()) if self.path.is_dir() else ()
         return any(name != STAGE_FILE and not TEMPORARY.fullmatch(name) for name in names)
 
     def holds(self, record: StageRecord) -> bool:
-        """Whether the stage still has this record; False if it was made anew, removed or damaged since."""
+        """Whether the stage still has this record; False if it was made anew, removed or
+        damaged since.
+        """
         try:
             return self.record() == record
         except (ArtefactError, OSError):
@@ -96,12 +105,16 @@ class StageFolder:
         return self.finished() is not None
 
     def usable(self) -> StageFolder:
-        """The folder of the finished stage: while it is being replaced, the one that waits; this one if there is none."""
+        """The folder of the finished stage: while it is being replaced, the one that waits;
+        this one if there is none.
+        """
         earlier = StageFolder(self._previous)
         return earlier if not self.is_done() and earlier.is_done() else self
 
     def begin(self, record: StageRecord) -> None:
-        """Start afresh in an empty folder; earlier results are moved aside, half-written files of a killed process are removed."""
+        """Start afresh in an empty folder; earlier results are moved aside, half-written files
+        of a killed process are removed.
+        """
         if (
             os.path.lexists(self._previous) and self._is_finished()
         ):  # replaced already; a kill prevented only its removal
@@ -121,12 +134,16 @@ class StageFolder:
         self.write(record)
 
     def resume(self, record: StageRecord) -> None:
-        """Continue with the files of the folder, except for half-written files of a killed process."""
+        """Continue with the files of the folder, except for half-written files of a killed
+        process.
+        """
         remove_temporaries(self.path)
         self.write(record)
 
     def _is_of_another_process(self) -> bool:
-        """Whether this is a link to a folder that the first process of a group has just begun anew, with or without a record."""
+        """Whether this is a link to a folder that the first process of a group has just begun
+        anew, with or without a record.
+        """
         if not self.path.is_symlink():
             return False
         theirs = StageFolder(self.path.resolve())
@@ -174,7 +191,9 @@ class StageFolder:
         return taken
 
     def put_back(self) -> bool:
-        """After a failure: bring back what was being replaced and keep the failed attempt aside; False if nothing was replaced."""
+        """After a failure: bring back what was being replaced and keep the failed attempt
+        aside; False if nothing was replaced.
+        """
         if not os.path.lexists(self._previous):
             return False
         remove(self.failed_path)
@@ -183,13 +202,16 @@ class StageFolder:
         return True
 
     def put_aside(self) -> None:
-        """Keep an attempt that cannot go on beside the run's stages; what it was to replace comes back."""
+        """Keep an attempt that cannot go on beside the run's stages; what it was to replace
+        comes back.
+        """
         if not self.put_back():
             remove(self.failed_path)
             self.path.rename(self.failed_path)
 
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
+        """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and
+        hidden files do not count.
 
         Hashes that are `known` from before are not taken again.
         """
@@ -208,7 +230,9 @@ class StageFolder:
         return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
 
     def output_hash(self, record: StageRecord) -> str:
-        """One hash over the outputs of the finished stage and the files that a user added since, such as corrections."""
+        """One hash over the outputs of the finished stage and the files that a user added
+        since, such as corrections.
+        """
         return hash_json(self.hash_outputs(known=record.outputs))
 
     def find_damage(self, record: StageRecord) -> list[FileState]:
@@ -216,7 +240,8 @@ class StageFolder:
         return [file for file in examine_files(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
-        """The record of the finished stage; `ArtefactError` if it is not done, or a file that it left is missing or changed.
+        """The record of the finished stage; `ArtefactError` if it is not done, or a file that it
+        left is missing or changed.
 
         `todo` is the command that makes or mends it.
         """
@@ -260,10 +285,11 @@ class Run:
     @classmethod
     @contextmanager
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
-        """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
+        """Be the only writer of a run inside the block; it is opened, or made, once nobody else
+        writes.
 
-        A run that was made for the block is removed again if the block ends with a `PlantError` and no work was done.
-        `purpose` is the work, for the message that others get: "finetune".
+        A run that was made for the block is removed again if the block ends with a `PlantError` and
+        no work was done. `purpose` is the work, for the message that others get: "finetune".
         """
         _refuse_other(path)
         was_there = path.exists()
@@ -297,7 +323,9 @@ class Run:
 
     @classmethod
     def create(cls, path: Path) -> Run:
-        """The run in this folder, made if it is new or empty; where others may write, `hold` it instead."""
+        """The run in this folder, made if it is new or empty; where others may write, `hold` it
+        instead.
+        """
         _refuse_other(path)
         if (path / HEADER_NAME).exists():
             return cls.open(path)
@@ -347,7 +375,9 @@ class Run:
         write_json(self.path / HEADER_NAME, self.header.model_dump(mode="json"))
 
     def stage(self, name: str, tag: str | None = None) -> StageFolder:
-        """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be part of a folder's name."""
+        """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be
+        part of a folder's name.
+        """
         require_tag(tag)
         return self.folder(join_tag(name, tag))
 
@@ -372,10 +402,12 @@ class Run:
 
 @contextmanager
 def copy_run(run: Path) -> Iterator[Path]:
-    """A copy of a run folder in which a second process, or a second computation, may write; it is deleted after the block.
+    """A copy of a run folder in which a second process, or a second computation, may write; it is
+    deleted after the block.
 
-    Finished stages and the cache are links to those of the run. An unfinished stage has the files that it is resumed from. If the run
-    has no corpus yet, it is prepared in the copy by the same rules, so it is the same.
+    Finished stages and the cache are links to those of the run. An unfinished stage has the files
+    that it is resumed from. If the run has no corpus yet, it is prepared in the copy by the same
+    rules, so it is the same.
     """
     with TemporaryDirectory(prefix="plant-copy-") as folder:
         copy = Path(folder) / "run"
@@ -425,7 +457,9 @@ def require_tag(tag: str | None) -> None:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file, or a folder with other content than a run; traces of a process that makes or made a run do not count."""
+    """Refuse a file, or a folder with other content than a run; traces of a process that makes
+    or made a run do not count.
+    """
     if path.is_symlink() and not path.exists():
         raise UsageError(
             f"'{path}' is a link that leads nowhere",

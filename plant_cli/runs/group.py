@@ -1,4 +1,6 @@
-"""The group of processes launched together (`accelerate launch`): how they share work, and sums over all of them."""
+"""The group of processes launched together (`accelerate launch`): how they share work, and sums
+over all of them.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ Item = TypeVar("Item")
 class Processes:
     """One process in its group; by default a group of one.
 
-    Sums are the same in every process, so all take the same decisions. `add`, `any`, `gather` and `copy_first` are collective: every
-    process must call them, in the same order. They raise `ResourceError` if another process has ended.
+    Sums are the same in every process, so all take the same decisions. `add`, `any`, `gather` and
+    `copy_first` are collective: every process must call them, in the same order. They raise
+    `ResourceError` if another process has ended.
     """
 
     rank: int = 0
@@ -78,14 +81,18 @@ class Processes:
 
 SINGLE_PROCESS = Processes()
 GROUP_TIMEOUT = timedelta(days=1)
-"""How long a process waits for one that is alive, such as the first while another command fills the cache."""
+"""How long a process waits for one that is alive, such as the first while another command fills
+the cache.
+"""
 FILES = 20
 """Files that the first process opens to join others, in addition to two for each of them."""
 
 
 @contextmanager
 def meeting(rank: int, count: int) -> Iterator[None]:
-    """Exchange something with the other processes inside; `ResourceError` if one of them has ended."""
+    """Exchange something with the other processes inside; `ResourceError` if one of them has
+    ended.
+    """
     try:
         yield
     except RuntimeError as error:
@@ -98,7 +105,8 @@ def meeting(rank: int, count: int) -> Iterator[None]:
             f"process {rank + 1} of {count} no longer reaches the others: {why}",
             where=first_line(error),
             expected="all launched processes, to the end",
-            todo="read the message of the other process; then run the same command again with --resume, with any number of processes",
+            todo="read the message of the other process; then run the same command again with "
+            "--resume, with any number of processes",
         ) from error
 
 
@@ -125,15 +133,20 @@ def join_processes() -> Processes:
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(
                 f"the {process_count()} processes cannot be joined: {first_line(error)}",
-                where=f"process {process_rank() + 1}, {os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",
-                expected="a free port that every process reaches, and files that may be opened (ulimit -n)",
-                todo="raise `ulimit -n`, or name another main_process_port in the launch file; run the command again with --resume",
+                where=f"process {process_rank() + 1}, "
+                f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",
+                expected="a free port that every process reaches, and files that may be opened "
+                "(ulimit -n)",
+                todo="raise `ulimit -n`, or name another main_process_port in the launch file; "
+                "run the command again with --resume",
             ) from error
     return Processes(rank=process_rank(), count=process_count())
 
 
 def _close_group() -> None:
-    """End the threads of the process group before Python ends: one that drops a tensor of Python's later ends the process with SIGABRT."""
+    """End the threads of the process group before Python ends: one that drops a tensor of
+    Python's later ends the process with SIGABRT.
+    """
     if dist.is_initialized():
         dist.destroy_process_group()
         time.sleep(
@@ -142,7 +155,9 @@ def _close_group() -> None:
 
 
 def _require_files(count: int) -> None:
-    """Fail with `OSError` where so many more files may not be opened: gloo would end the process without a word."""
+    """Fail with `OSError` where so many more files may not be opened: gloo would end the
+    process without a word.
+    """
     opened: list[int] = []
     try:
         while len(opened) < count:

@@ -1,6 +1,7 @@
 """One writer a run: an advisory lock that the system releases when its holder dies.
 
-The file names its holder. It is written and emptied through the handle that holds the lock, and is never opened through a link.
+The file names its holder. It is written and emptied through the handle that holds the lock, and is
+never opened through a link.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def hold_lock(
 ) -> Iterator[None]:
     """Hold the lock of a folder inside the block: a run, or a cache that several runs share.
 
-    `purpose` is the holder's work, for the message that others get: "finetune". Another holder may take `wait` seconds to end, which may
-    be infinite; `should_stop`, true once the user asked to stop, ends the wait.
+    `purpose` is the holder's work, for the message that others get: "finetune". Another holder may
+    take `wait` seconds to end, which may be infinite; `should_stop`, true once the user asked to
+    stop, ends the wait.
     """
     path = folder / LOCK_NAME
     handle, opened, until = (
@@ -51,7 +53,8 @@ def hold_lock(
             if time.monotonic() >= until:
                 raise _held(handle, path)
             time.sleep(PAUSE)
-        if not path.exists():  # its holder has just removed a run that held nothing, and this one opened the file before
+        # its holder has just removed a run that held nothing, and this one opened the file before
+        if not path.exists():
             raise _held(None, path)
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         holder = {
@@ -70,7 +73,9 @@ def hold_lock(
 
 
 def _open(path: Path) -> int:
-    """The opened file; one that leads to another file is refused, since holding the lock empties it."""
+    """The opened file; one that leads to another file is refused, since holding the lock
+    empties it.
+    """
     refusal = ArtefactError(
         "the lock of the run is a link or no plain file",
         where=str(path),
@@ -93,7 +98,9 @@ def _open(path: Path) -> int:
 
 
 def _take(handle: int, opened: int, path: Path) -> bool:
-    """Lock the file, and the folder, where that can be locked, since the file may be deleted; False if another process holds one."""
+    """Lock the file, and the folder, where that can be locked, since the file may be deleted;
+    False if another process holds one.
+    """
     try:
         fcntl.flock(handle, EXCLUSIVE)
     except BlockingIOError:
@@ -102,8 +109,10 @@ def _take(handle: int, opened: int, path: Path) -> bool:
         raise ResourceError(
             f"the file system of this folder cannot lock a file: {error.strerror}",
             where=str(path),
-            expected="a file system with locks, so that two commands do not write at once; some network file systems have none",
-            todo="use a folder on a local disk, with --run DIR, or have the file system mounted with locks",
+            expected="a file system with locks, so that two commands do not write at once; some "
+            "network file systems have none",
+            todo="use a folder on a local disk, with --run DIR, or have the file system mounted "
+            "with locks",
         ) from error
     try:
         fcntl.flock(opened, EXCLUSIVE)
@@ -126,7 +135,9 @@ def _held(handle: int | None, path: Path) -> ArtefactError:
 
 
 def _describe_holder(handle: int | None, path: Path) -> tuple[str, str]:
-    """The work of the process that holds the lock, and where and since when it holds it; question marks while it is just writing that."""
+    """The work of the process that holds the lock, and where and since when it holds it;
+    question marks while it is just writing that.
+    """
     try:
         holder = {} if handle is None else json.loads(os.pread(handle, 4096, 0))
     except ValueError:

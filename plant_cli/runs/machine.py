@@ -1,4 +1,6 @@
-"""The machine: its memory, its waiting threads, its packages, and errors about memory or disk space that ran out."""
+"""The machine: its memory, its waiting threads, its packages, and errors about memory or disk
+space that ran out.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ CHOICES = (*WAITING, "OMP_WAIT_POLICY")
 
 
 def limit_spinning(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Let waiting threads sleep soon, unless the environment says how they wait. OpenMP reads it when torch is loaded, and never again."""
+    """Let waiting threads sleep soon, unless the environment says how they wait. OpenMP reads
+    it when torch is loaded, and never again.
+    """
     if not any(environment.get(name) for name in CHOICES):
         environment.update(WAITING)
 
@@ -55,7 +59,8 @@ _bounds: list[int] = []
 def peak_memory_gb() -> float:
     """Largest resident memory of this process since it started, in 10⁹ bytes.
 
-    Linux hands `ru_maxrss` of a large process on to the ones it starts; `VmHWM` counts this process alone.
+    Linux hands `ru_maxrss` of a large process on to the ones it starts; `VmHWM` counts this process
+    alone.
     """
     if _STATUS.exists():
         fields = dict(
@@ -86,7 +91,8 @@ def resident_memory() -> int:
 
 
 def bound_heaps(most: int) -> None:
-    """Let the threads of this process share so many heaps of glibc, at most; a lower bound that was set before stays.
+    """Let the threads of this process share so many heaps of glibc, at most; a lower bound that was
+    set before stays.
 
     By default each thread may have its own heap with 64 MiB of addresses, which keeps freed memory.
     """
@@ -134,7 +140,9 @@ def describe_origin() -> dict[str, Any]:
 
 
 def describe_device() -> dict[str, Any]:
-    """What computed in this process: the GPU with its peak memory in 10⁹ bytes if one was used, else the processor."""
+    """What computed in this process: the GPU with its peak memory in 10⁹ bytes if one was used,
+    else the processor.
+    """
     torch = sys.modules.get("torch")  # a stage that used no tensors must not pay for the import
     if torch is not None and torch.cuda.is_initialized():
         return {
@@ -188,10 +196,11 @@ def find_shortage(
     resumes: bool = True,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> ResourceError | None:
-    """The error to show if something in the chain of causes means that disk or memory ran out, else None.
+    """The error to show if something in the chain of causes means that disk or memory ran out, else
+    None.
 
-    `folder` is where the command writes; `kept` says what stays: "the files so far are kept"; `resumes`: `--resume` can go on with it;
-    `options`: those of the command.
+    `folder` is where the command writes; `kept` says what stays: "the files so far are kept";
+    `resumes`: `--resume` can go on with it; `options`: those of the command.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -260,14 +269,17 @@ def _out_of_memory(
             where=f"while making {folder}",
             expected="as much memory as the corpus and the command need",
             todo=("lower --memory, " if "memory" in options and not loading else "")
-            + f"close other programs, raise the limit of this shell (`ulimit -v`), or use a part of the corpus (data.train_share); {kept}",
+            + "close other programs, raise the limit of this shell (`ulimit -v`), or use a part "
+            f"of the corpus (data.train_share); {kept}",
         )
     device = "GPU" if "cuda" in str(error).lower() else "main"
     return ResourceError(
         f"{device} memory ran out: {first_line(error)}",
         where=f"while making {folder}",
         expected="a batch, a document length and a label block that fit",
-        todo="lower --micro-batch (--batch where there is none), --set model.backbone.max_tokens=… or the label block "
-        "(--set model.decoder.elements=…), or use --precision bf16, --set model.backbone.gradient_checkpointing=true or "
+        todo="lower --micro-batch (--batch where there is none), --set "
+        "model.backbone.max_tokens=… or the label block "
+        "(--set model.decoder.elements=…), or use --precision bf16, --set "
+        "model.backbone.gradient_checkpointing=true or "
         f"--set model.backbone.quantization=nf4; `plant plan` says what fits; {kept}",
     )

@@ -1,4 +1,6 @@
-"""Processes that work together: the number of this one, and the file that describes how to start them."""
+"""Processes that work together: the number of this one, and the file that describes how to
+start them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def was_launched() -> bool:
 
 @contextmanager
 def only_launched() -> Iterator[None]:
-    """Hide from libraries, in a process that no launcher started, the variables by which they would take it for one of several."""
+    """Hide from libraries, in a process that no launcher started, the variables by which they
+    would take it for one of several.
+    """
     left = (
         []
         if was_launched()
@@ -54,12 +58,16 @@ def only_launched() -> Iterator[None]:
 
 
 def process_count() -> int:
-    """Number of processes launched together; 1 for a single process. `UsageError` if the launcher did not set a number."""
+    """Number of processes launched together; 1 for a single process. `UsageError` if the
+    launcher did not set a number.
+    """
     return _read("WORLD_SIZE", 1)
 
 
 def process_rank() -> int:
-    """Rank of this process among those launched together: 0 for the first, which writes to the run, and for a single process."""
+    """Rank of this process among those launched together: 0 for the first, which writes to the
+    run, and for a single process.
+    """
     return _read("RANK", 0, process_count() - 1)
 
 
@@ -74,7 +82,9 @@ def local_count() -> int:
 
 
 def default_threads() -> int:
-    """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores of this machine."""
+    """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores
+    of this machine.
+    """
     text = os.environ.get("OMP_NUM_THREADS", "")
     threads = (
         int(text)
@@ -92,14 +102,17 @@ def default_threads() -> int:
 
 
 def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
-    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP), or DeepSpeed's engine."""
+    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP),
+    or DeepSpeed's engine.
+    """
     if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         if find_spec("deepspeed") is None:
             raise ComponentError(
                 "the launch configuration asks for DeepSpeed, which is not installed",
                 where="distributed_type: DEEPSPEED",
                 expected="the package deepspeed in this environment",
-                todo="pip install deepspeed, or distributed_type: FSDP, which needs no further package",
+                todo="pip install deepspeed, or distributed_type: FSDP, which needs no further "
+                "package",
             )
         return "deepspeed"
     return (
@@ -126,13 +139,16 @@ def _read(name: str, least: int, most: int | None = None) -> int:
             f"the launcher says {name} = '{text}'",
             where=f"environment: {', '.join(f'{key}={os.environ.get(key)}' for key in TOGETHER)}",
             expected=f"a whole number from {least}" + ("" if most is None else f" to {most}"),
-            todo=f"correct what starts the processes; to work in one process: unset {' '.join(TOGETHER)}",
+            todo="correct what starts the processes; to work in one process: unset "
+            f"{' '.join(TOGETHER)}",
         )
     return value
 
 
 def read_launch(file: Path) -> dict[str, Any]:
-    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if the number of processes is missing."""
+    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if
+    the number of processes is missing.
+    """
     import yaml  # help needs no YAML
 
     try:

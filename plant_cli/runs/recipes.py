@@ -26,7 +26,9 @@ FLAGS = "flags"  # origin of a section to which flags gave values
 
 @dataclass(frozen=True)
 class RecipeLayer:
-    """Nested values, not yet validated, and the origin (`file:line`, `--set …`, `flag …`) of every key in them."""
+    """Nested values, not yet validated, and the origin (`file:line`, `--set …`, `flag …`) of
+    every key in them.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
@@ -46,7 +48,9 @@ class RecipeLayer:
         )
 
     def moved(self, source: KeyPath, *target: str) -> RecipeLayer:
-        """The part below `source` as a separate layer, put under the keys `target`; empty if nothing is there."""
+        """The part below `source` as a separate layer, put under the keys `target`; empty if
+        nothing is there.
+        """
         part = self.find(source)
         if part is None:
             return RecipeLayer()
@@ -86,7 +90,9 @@ def merge_layers(*layers: RecipeLayer) -> RecipeLayer:
 
 
 def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
-    """Below a section a mapping with a name is a component: `tiny` is `{name: tiny}`, and another one keeps none of its options."""
+    """Below a section a mapping with a name is a component: `tiny` is `{name: tiny}`, and
+    another one keeps none of its options.
+    """
     if len(path) > 1:
         if isinstance(base, str) and isinstance(over, dict):
             base = {"name": base}
@@ -140,7 +146,9 @@ _STRING_TAG = "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes without guessing types: every plain scalar stays text until `read_scalar` reads it."""
+    """Composes nodes without guessing types: every plain scalar stays text until `read_scalar`
+    reads it.
+    """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own class attribute, emptied
 
@@ -185,7 +193,9 @@ def read_scalar(text: str) -> Any:
 
 
 def parse_yaml(text: str, source: str) -> RecipeLayer:
-    """A mapping with the origin `source:line` of each key; `RecipeError` for a repeated key, a tag, an alias, or no mapping."""
+    """A mapping with the origin `source:line` of each key; `RecipeError` for a repeated key, a
+    tag, an alias, or no mapping.
+    """
     node = _compose(text, source)
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         return RecipeLayer()
@@ -291,7 +301,9 @@ RECIPE_HEADINGS = {"extends", "summary"}  # keys of a recipe that are not sectio
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The recipes that come with `plant`, by name (`quickstart`, `paper/table-2`): from the wheel, else from the source tree."""
+    """The recipes that come with `plant`, by name (`quickstart`, `paper/table-2`): from the
+    wheel, else from the source tree.
+    """
     package = Path(plant_cli.__file__).parent
     for folder in (package / "runs" / "shipped", package.parent / "recipes"):
         if folder.is_dir():
@@ -303,7 +315,9 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def find_recipe(name: str, folder: Path | None = None) -> Path:
-    """The file of a recipe by path (relative to `folder`, else to the working directory) or by shipped name."""
+    """The file of a recipe by path (relative to `folder`, else to the working directory) or by
+    shipped name.
+    """
     path = Path(
         os.path.expanduser(name)
     )  # unlike Path.expanduser, leaves the name of a user who is not there
@@ -323,8 +337,8 @@ def find_recipe(name: str, folder: Path | None = None) -> Path:
 
 
 def load_recipe(name: str) -> RecipeLayer:
-    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
-    relative to the working directory.
+    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends;
+    paths of data in it are relative to the working directory.
     """
     layer = (
         _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, [])
@@ -339,7 +353,9 @@ def load_recipe(name: str) -> RecipeLayer:
 
 @lru_cache(maxsize=1)
 def _read_once(stream: TextIO) -> str:
-    """The text of standard input, which can be read once; a command may ask for its recipe again."""
+    """The text of standard input, which can be read once; a command may ask for its recipe
+    again.
+    """
     return stream.read()
 
 
@@ -408,15 +424,17 @@ def read_run_recipe(run: Path) -> RecipeLayer:
 
 
 def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:
-    """The layer of `--set section.key=value` texts, or of another flag that fills a mapping; values are read as in a recipe."""
+    """The layer of `--set section.key=value` texts, or of another flag that fills a mapping;
+    values are read as in a recipe.
+    """
     return merge_layers(*(_parse_set(text, flag) for text in sets))
 
 
 def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
     """The values of a command line: `--set` texts, and flags that win over them.
 
-    A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
-    any order.
+    A flag names a component (`--backbone tiny`), `--set` gives it options
+    (`model.backbone.hidden=64`): these belong together, in any order.
     """
     values = parse_sets(sets)
     options = [path for path in values.origins if len(path) > 2 and path[-1] != "name"]
@@ -444,9 +462,11 @@ def _parse_set(text: str, flag: str) -> RecipeLayer:
 
 
 def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
-    """A recipe in YAML that resolves to exactly these steps; they are named by section (`finetune-baseline`).
+    """A recipe in YAML that resolves to exactly these steps; they are named by section
+    (`finetune-baseline`).
 
-    The shared sections are those of the latest untagged step; a step with other values has them in its section.
+    The shared sections are those of the latest untagged step; a step with other values has them in
+    its section.
     """
     shared: dict[str, dict[str, Any]] = {}
     for _, step in sorted(
@@ -475,7 +495,9 @@ def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
 
 
 def _undo(inherited: Any, value: Any) -> Any:
-    """A value to be merged with an inherited one so that it is what comes out: keys of a mapping that it lacks are null."""
+    """A value to be merged with an inherited one so that it is what comes out: keys of a
+    mapping that it lacks are null.
+    """
     if (
         not (isinstance(inherited, dict) and isinstance(value, dict)) or "name" in value
     ):  # a component is written out in full

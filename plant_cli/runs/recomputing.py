@@ -1,4 +1,6 @@
-"""Whether evaluations give the same figures again: each is computed anew from its predictions, in a folder that is thrown away."""
+"""Whether evaluations give the same figures again: each is computed anew from its predictions,
+in a folder that is thrown away.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Recomputed:
 
 
 def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
-    """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away; the run does not change."""
+    """Compute every finished evaluation of a run again from its predictions, in a folder that
+    is thrown away; the run does not change.
+    """
     figures = {
         spec.name: spec.figures for spec in request.registry.specs(StageSpec) if spec.figures
     }
@@ -121,7 +125,9 @@ def _recompute_stage(
 
 
 def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every saved number (undefined ones included) with its key, and the number under that key now."""
+    """Every saved number (undefined ones included) with its key, and the number under that key
+    now.
+    """
     if isinstance(saved, dict):
         for key, value in saved.items():
             yield from _pair_numbers(

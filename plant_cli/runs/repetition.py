@@ -1,4 +1,6 @@
-"""Repetition over seeds: the tags of repeated stages, the inputs of a seed, and a recipe repeated for several seeds."""
+"""Repetition over seeds: the tags of repeated stages, the inputs of a seed, and a recipe
+repeated for several seeds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
 
 
 def mark_seed(tag: str | None, seed: int) -> str:
-    """The tag of a stage's repetition: `baseline` and 2 make `baseline-seed2`, no tag makes `seed2`."""
+    """The tag of a stage's repetition: `baseline` and 2 make `baseline-seed2`, no tag makes
+    `seed2`.
+    """
     return f"seed{seed}" if tag is None else f"{tag}-seed{seed}"
 
 
@@ -28,7 +32,8 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
 def find_input_tag(
     stages: Container[str], stage: str, tag: str | None, reader: str | None
 ) -> str | None:
-    """The tag of the input for a stage with the tag `reader`: that of the same seed if a run, or names of steps, have it, else `tag`.
+    """The tag of the input for a stage with the tag `reader`: that of the same seed if a run, or
+    names of steps, have it, else `tag`.
 
     A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
     """
@@ -42,10 +47,11 @@ def find_input_tag(
 def repeat(
     recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components
 ) -> RecipeLayer:
-    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
+    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the
+    others, each with its `machine.seed`.
 
-    Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its systems. `recipe` is merged with the
-    command line, and resolves to `steps`.
+    Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its
+    systems. `recipe` is merged with the command line, and resolves to `steps`.
     """
     repeated = [step for step in steps if step.spec.seeded and split_seed(step.tag)[1] is None]
     first = _first_seed(repeated)

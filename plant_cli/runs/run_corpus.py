@@ -1,4 +1,6 @@
-"""The corpus of a run: prepared by the first stage, opened and compared with its record by all later ones."""
+"""The corpus of a run: prepared by the first stage, opened and compared with its record by all
+later ones.
+"""
 
 from __future__ import annotations
 
@@ -44,25 +46,29 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
         raise ArtefactError(
             "the run has lost its recipe, which names its corpus"
             if lost
-            else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
+            else "no corpus was named, and no stage of this run has finished, whose recipe would "
+            "name it",
             where=str(run.recipe_path),
             expected="the file as `plant` wrote it"
             if lost
             else "the corpus, until the first stage has finished",
             todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-            + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / SPLITS_FILE})",
+            + "as at the beginning of the run, or with --set data.path=PATH (see `source` in "
+            f"{run.corpus_path / SPLITS_FILE})",
         )
     corpus = open_corpus(run.corpus_path, partial(_load_again, context, run))
     _refuse_other_options(context.data, corpus, run)
     if changed := find_other_packages(corpus.record.analyser):
         context.reporter.warn(
-            f"words of this run were counted with {', '.join(changed)}: some may be reduced otherwise than when relevance was counted"
+            f"words of this run were counted with {', '.join(changed)}: some may be reduced "
+            "otherwise than when relevance was counted"
         )
     for path in filter(None, (context.data.vocabulary, context.data.titles)):
         recorded = run.header.sources.get(str(Path(path).absolute()))
         if recorded is not None and Path(path).is_file() and hash_file(Path(path)) != recorded:
             context.reporter.warn(
-                f"{path} has changed since this run was begun, which keeps its titles: another run (--run DIR) takes the new ones"
+                f"{path} has changed since this run was begun, which keeps its titles: another "
+                "run (--run DIR) takes the new ones"
             )
     for what, file, recorded, now in (
         ("documents", SPLITS_FILE, run.header.data_hash, corpus.data_hash),
@@ -71,7 +77,8 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
         if recorded != now:
             raise ArtefactError(
                 f"the {what} of the corpus in this run are not those that its stages were run on",
-                where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({now[:12]}…)",
+                where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against "
+                f"{run.corpus_path / file} ({now[:12]}…)",
                 expected="one hash in both",
                 todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
             )
@@ -104,8 +111,10 @@ def _load_again(context: RunContext, run: Run) -> Dataset:
     raise ArtefactError(
         "the corpus that this run was made from is no longer where it was",
         where=path,
-        expected=f"the same documents there, or in another place{f', perhaps {beside[0]}' if beside else ''}",
-        todo=f"name its new place: repeat the command with {place}, or with --set data.path={place}",
+        expected="the same documents there, or in another "
+        f"place{f', perhaps {beside[0]}' if beside else ''}",
+        todo=f"name its new place: repeat the command with {place}, or with --set "
+        f"data.path={place}",
     )
 
 
@@ -114,8 +123,10 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
         raise UsageError(
             f"there is no run in '{run.path}', and no corpus was named to start one with",
             where=str(run.path.absolute()),
-            expected="the folder of a run, or a corpus: a table, or a folder of train, validation and test tables",
-            todo="name the folder of your run with --run DIR, or start one with `plant mig CORPUS`, such as `plant mig data.parquet`",
+            expected="the folder of a run, or a corpus: a table, or a folder of train, validation "
+            "and test tables",
+            todo="name the folder of your run with --run DIR, or start one with `plant mig "
+            "CORPUS`, such as `plant mig data.parquet`",
         )
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
@@ -138,14 +149,17 @@ COLUMNS = (
     "label_separator",
     "encoding",
 )
-"""Options that say how a table is read, not what is taken of it: a later export may have other names."""
+"""Options that say how a table is read, not what is taken of it: a later export may have other
+names.
+"""
 NEXT_CORPUS, FORMER_CORPUS, FORMER_LABELS = ".corpus.next", ".corpus.previous", ".former-labels"
 
 
 def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     """Prepare the corpus of a run again if its source has changed; None if it has not.
 
-    Stages of the earlier corpus are out of date then. One that was not finished is put aside, since it cannot go on.
+    Stages of the earlier corpus are out of date then. One that was not finished is put aside, since
+    it cannot go on.
 
     Raises:
         UsageError: the corpus was not read from files.
@@ -195,7 +209,8 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     for folder in [folder for folder in run.stages() if not folder.is_done()]:
         folder.put_aside()
         context.reporter.note(
-            f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'"
+            f"'{folder.name}' was not finished on the earlier corpus: it is kept in "
+            f"'{folder.failed_path}'"
         )
     kept = run.path / FORMER_LABELS / f"{run.header.label_hash}.parquet"
     kept.parent.mkdir(exist_ok=True)
@@ -209,7 +224,9 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
 
 
 def read_former_labels(run: Path, label_hash: str) -> list[str] | None:
-    """The labels of a run by the hash of their order, which the corpus may have had before it grew; None if nobody knows them."""
+    """The labels of a run by the hash of their order, which the corpus may have had before it
+    grew; None if nobody knows them.
+    """
     for path in (run / "corpus" / LABELS_FILE, run / FORMER_LABELS / f"{label_hash}.parquet"):
         found = (
             pl.read_parquet(path.absolute(), columns=["label"], glob=False)["label"].to_list()
@@ -222,7 +239,9 @@ def read_former_labels(run: Path, label_hash: str) -> list[str] | None:
 
 
 def _drop_spent(cache: Path) -> None:
-    """Remove words and hidden states of all but the newest corpus, from which those of documents that are still there are taken."""
+    """Remove words and hidden states of all but the newest corpus, from which those of
+    documents that are still there are taken.
+    """
     newest: dict[tuple[str, str], Path] = {}
     if cache.is_symlink():  # other runs may need them
         return
@@ -272,7 +291,9 @@ def _refuse_other_options(
 
 
 def find_own_share(data: DataSection, run: Run) -> tuple[DataSection, float]:
-    """The section `data` of the run's corpus, for a stage that asks for fewer training documents, and the share of them that it takes."""
+    """The section `data` of the run's corpus, for a stage that asks for fewer training
+    documents, and the share of them that it takes.
+    """
     record = CorpusRecord.read(run.corpus_path)
     share = record.find_part(data.train_share)
     return data if share == 1 else data.model_copy(
@@ -286,9 +307,11 @@ def _is_source(path: str, run: Run) -> bool:
 
 
 def refuse_other_corpus(context: RunContext, run: Run) -> None:
-    """Refuse a named corpus that is not that of the run, before any message about stages; a known path is not read.
+    """Refuse a named corpus that is not that of the run, before any message about stages; a known
+    path is not read.
 
-    A corpus that moved is recognised by the hashes of its files, one in another format by those of its documents.
+    A corpus that moved is recognised by the hashes of its files, one in another format by those of
+    its documents.
     """
     named = context.data.path
     if named is None or run.header.data_hash is None:
@@ -304,7 +327,8 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
                 context, context.data.model_copy(update={"dataset": Choice(name=ANY)})
             )  # explains what is missing
         what, todo = (
-            f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'",
+            f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to "
+            f"'{named}'",
             NEW_RUN,
         )
         raise ArtefactError(

@@ -115,14 +115,17 @@ class RequestRunner:
         return self._write(step, may_skip=False) if step.spec.writes else self._act(step)
 
     def open(self, name: str, tag: str | None = None) -> RunContext:
-        """The context of an action, for a caller who does its work in Python; the run is not locked."""
+        """The context of an action, for a caller who does its work in Python; the run is not
+        locked.
+        """
         return self._open(self.resolve(name, tag))
 
     def run_all(self) -> Iterator[StepResult]:
         """Run the steps of the request's recipe in order, and skip what has not changed.
 
-        All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
-        the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
+        All are validated before the first runs. Shared sections come from the recipe alone, not
+        from earlier stages of the run, so that one recipe always means one experiment. Under
+        several seeds the stages of training are repeated.
         """
         steps = self._steps()
         inner = next((step.spec.name for step in steps if step.spec.locks), None)
@@ -131,7 +134,8 @@ class RequestRunner:
                 f"`{inner}` cannot be a step of a recipe: it locks the run itself",
                 where=f"{self.request.recipe}, section '{inner}'",
                 expected="sections of stages, and of actions that only read",
-                todo="use `extends:` to build on another recipe; run the command by itself before or after",
+                todo="use `extends:` to build on another recipe; run the command by itself "
+                "before or after",
             )
         with self._hold("a recipe") as run:
             if not self.request.grow:
@@ -188,7 +192,9 @@ class RequestRunner:
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
 
     def _check_networks(self, steps: Sequence[Step], run: Run) -> None:
-        """Refuse a recipe one of whose networks needs what the corpus lacks (titles, parents), before another one is trained."""
+        """Refuse a recipe one of whose networks needs what the corpus lacks (titles, parents),
+        before another one is trained.
+        """
         for step in steps:
             if "model" not in step.spec.sections:
                 continue
@@ -213,7 +219,9 @@ class RequestRunner:
     def resolve(
         self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None
     ) -> Step:
-        """The step of the request: shared sections of earlier stages < recipe < options of the resumed stage < `--set` < flags."""
+        """The step of the request: shared sections of earlier stages < recipe < options of the
+        resumed stage < `--set` < flags.
+        """
         spec = self.request.registry.find(StageSpec, name)
         flags = dict(self.request.flags if flags is None else flags)
         if tag is not None and name in flags:
@@ -244,7 +252,9 @@ class RequestRunner:
         return resolve_step(layers, spec, tag, self.request.registry)
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
-        """Run a stage unless the run has a finished one with these options whose inputs are still the same."""
+        """Run a stage unless the run has a finished one with these options whose inputs are
+        still the same.
+        """
         shared = {
             section: values
             for section, values in self.request.flags.items()
@@ -312,7 +322,9 @@ class RequestRunner:
             raise
 
     def _require_consent(self, step: Step) -> None:
-        """Refuse, before anything is written, components that need a consent which the user did not give."""
+        """Refuse, before anything is written, components that need a consent which the user did
+        not give.
+        """
         sections = [getattr(step, name) for name in step.spec.sections]
         for _, kind, chosen in (
             choice for options in (step.options, *sections) for choice in find_choices(options)

@@ -17,7 +17,9 @@ HANGUP = signal.SIGHUP  # a dropped connection
 
 
 class Interruption:
-    """Catches the signals inside a `with` block and remembers the first; `tell` then gets a line for the user."""
+    """Catches the signals inside a `with` block and remembers the first; `tell` then gets a
+    line for the user.
+    """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.requested = False
@@ -58,7 +60,8 @@ class Interruption:
             OSError, RuntimeError
         ):  # the terminal may be gone, or in the middle of another line
             self._tell(
-                "Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once"
+                "Stopping at the next point from which --resume can continue; once more (Ctrl-C) "
+                "stops at once"
             )
 
 
@@ -86,15 +89,18 @@ class Session:
     folder: Path  # the folder of the stage
     resume: bool = False  # whether to continue from the last checkpoint in that folder
     should_stop: Callable[[], bool] = (
-        never  # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
+        # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
+        never
     )
 
     deadline: float | None = None  # of `Request`
 
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
-        """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several processes, as `Processes.any`).
+        """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several
+        processes, as `Processes.any`).
 
-        `what` is the unfinished work, such as "while scorers were fitted"; `expected` is the result without the stop.
+        `what` is the unfinished work, such as "while scorers were fitted"; `expected` is the result
+        without the stop.
         """
         if any_of(self.should_stop()):
             raise stopped(what, str(self.folder), expected)

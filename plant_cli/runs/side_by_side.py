@@ -1,4 +1,6 @@
-"""Steps of a recipe side by side: those that do not wait for one another run in processes of their own."""
+"""Steps of a recipe side by side: those that do not wait for one another run in processes of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ Submit = Callable[..., Future[StepResult]]  # begins a function with its argumen
 
 
 class Workers:
-    """What takes the steps of a run: as many processes as the request has jobs, begun once; or this process, for one job.
+    """What takes the steps of a run: as many processes as the request has jobs, begun once; or this
+    process, for one job.
 
     The caller holds the lock of the run for all of them.
     """
@@ -47,21 +50,27 @@ class Workers:
 
     @property
     def room(self) -> int:
-        """How many more steps may begin: one alone until there is a corpus, and none once the user asked to stop."""
+        """How many more steps may begin: one alone until there is a corpus, and none once the
+        user asked to stop.
+        """
         most = self._runner.request.jobs if self._has_corpus else 1
         return 0 if self._runner.interruption.requested else max(0, most - len(self._running))
 
     def begin(
         self, name: str, work: Callable[..., StepResult], request: Request, *arguments: str | None
     ) -> None:
-        """Begin a step by the function that does it, with its request; a process of its own tells nothing of it."""
+        """Begin a step by the function that does it, with its request; a process of its own
+        tells nothing of it.
+        """
         if request.jobs > 1:
             self._runner.request.reporter.note(f"{name}: start")
             request = replace(request, reporter=SilentReporter(), speak=None)
         self._running[self._submit(work, request, *arguments)] = name
 
     def wait(self) -> Iterator[tuple[str, StepResult | BaseException]]:
-        """Those that have ended after a moment, with the result or the error of each; `ResourceError` if a process was killed."""
+        """Those that have ended after a moment, with the result or the error of each;
+        `ResourceError` if a process was killed.
+        """
         if self._runner.interruption.requested and not self._stopping:
             self._stopping = True
             _stop_processes()
@@ -118,8 +127,8 @@ def run_side_by_side(
 ) -> list[StepResult]:
     """Run steps that write, each after all that it reads; their results in the same order.
 
-    `work` runs the step of a name. After a failure, or once the user asked to stop, no further step begins; those at work end, or stop
-    where `--resume` can go on.
+    `work` runs the step of a name. After a failure, or once the user asked to stop, no further step
+    begins; those at work end, or stop where `--resume` can go on.
 
     Raises:
         PlantError: a step failed, or was stopped.
@@ -155,7 +164,9 @@ def run_side_by_side(
 
 
 def find_late(steps: Iterable[Step]) -> list[Step]:
-    """Actions, comparisons of several systems, and what reads them: they run after all others, in turn."""
+    """Actions, comparisons of several systems, and what reads them: they run after all others,
+    in turn.
+    """
     late: list[Step] = []
     for step in steps:
         if (
@@ -168,7 +179,9 @@ def find_late(steps: Iterable[Step]) -> list[Step]:
 
 
 def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
-    """Names of the steps that have to end before this one begins: for each stage that it reads, the one of its tag and seed."""
+    """Names of the steps that have to end before this one begins: for each stage that it reads,
+    the one of its tag and seed.
+    """
     names, awaited = {other.name for other in steps}, set()
     for stage in {
         other.spec.name
@@ -202,13 +215,17 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _stop_processes() -> None:
-    """A step at work stops at its next checkpoint, the second time at once; a process without one goes on."""
+    """A step at work stops at its next checkpoint, the second time at once; a process without
+    one goes on.
+    """
     for process in multiprocessing.active_children():
         os.kill(process.pid or 0, signal.SIGINT)
 
 
 def _begin() -> None:
-    """Leave signals to the parent, which passes on the first, and end with it: another command may then work in the run."""
+    """Leave signals to the parent, which passes on the first, and end with it: another command
+    may then work in the run.
+    """
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # between two steps
     sys.stdout = sys.stderr  # what plugins print is no result

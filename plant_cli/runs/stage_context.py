@@ -41,7 +41,9 @@ TAKE_PART = Named("plant_cli.data.training_part:take_part")
 
 
 class RecordingReporter:
-    """Passes everything on, and keeps the warnings for stage.json; what reports progress may be stopped whenever it does so."""
+    """Passes everything on, and keeps the warnings for stage.json; what reports progress may be
+    stopped whenever it does so.
+    """
 
     def __init__(self, inner: Reporter) -> None:
         self.warnings: list[str] = []
@@ -169,10 +171,12 @@ class RunContext:
         ]
         if self._spec.learns and shares[0] != shares[1]:
             raise ArtefactError(
-                f"'{folder.name}' learned from other training documents: data.train_share is {shares[0]:g} there, and {shares[1]:g} here",
+                f"'{folder.name}' learned from other training documents: data.train_share is "
+                f"{shares[0]:g} there, and {shares[1]:g} here",
                 where=str(folder.path),
                 expected="one share of the training documents in all stages of a system",
-                todo="name the stage of the same share, or change the share of all of them: `changes: {few: {data: {train_share: 0.1}}}`",
+                todo="name the stage of the same share, or change the share of all of them: "
+                "`changes: {few: {data: {train_share: 0.1}}}`",
             )
         self.inputs[folder.name] = folder.output_hash(record)
         self._records.setdefault(folder.name, record)
@@ -185,7 +189,9 @@ class RunContext:
         return self.input(stage, tag) if folder.is_done() else None
 
     def _own_tag(self, tag: str | None) -> str | None:
-        """A stage on a part of train reads what has its own tag, if none is named: the untagged one learned from all of train."""
+        """A stage on a part of train reads what has its own tag, if none is named: the untagged
+        one learned from all of train.
+        """
         return tag if tag is not None or self._share == 1 else split_seed(self.tag)[0]
 
     def confirm_inputs(self) -> None:
@@ -201,7 +207,9 @@ class RunContext:
 
     @contextmanager
     def reading_whole(self) -> Iterator[None]:
-        """Refuse the result of the block, or replace its error, if another process replaced an input in the meantime."""
+        """Refuse the result of the block, or replace its error, if another process replaced an
+        input in the meantime.
+        """
         try:
             yield
         except Exception as error:

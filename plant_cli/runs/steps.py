@@ -46,7 +46,9 @@ from plant_cli.runs.recipes import DEFAULT_ORIGIN, FLAGS, RecipeLayer, merge_lay
 
 
 def component_kind(model: type[Options], field: str, role: str = "kind") -> type[Spec] | None:
-    """The spec class of the components that a field (role "keys": the keys of its mapping) names; None for a plain option."""
+    """The spec class of the components that a field (role "keys": the keys of its mapping)
+    names; None for a plain option.
+    """
     kind = _extra(model, field).get(role)
     return KINDS[kind].spec if isinstance(kind, str) else None
 
@@ -57,7 +59,9 @@ def _extra(model: type[Options], field: str) -> dict[str, Any]:
 
 
 def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
-    """Every component that the options choose, as (field, kind, choice); lists of choices, and mappings by name, give one each."""
+    """Every component that the options choose, as (field, kind, choice); lists of choices, and
+    mappings by name, give one each.
+    """
     for field in type(options).model_fields:
         kind = component_kind(type(options), field)
         value = getattr(options, field)
@@ -72,7 +76,9 @@ def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
 
 
 def write_out(options: Options, components: Components | None) -> dict[str, Any]:
-    """All values as plain JSON, each chosen component as a mapping of its name and (with `components`) all its options."""
+    """All values as plain JSON, each chosen component as a mapping of its name and (with
+    `components`) all its options.
+    """
     values = options.model_dump(mode="json")
     for field in type(options).model_fields:
         kind = component_kind(type(options), field)
@@ -93,9 +99,11 @@ def write_out(options: Options, components: Components | None) -> dict[str, Any]
 
 
 class Consent:
-    """What the user allowed in one command: on the command line (`over`), or in a recipe that they named.
+    """What the user allowed in one command: on the command line (`over`), or in a recipe that they
+    named.
 
-    A recipe in a run folder, or one that extends it, allows nothing: run folders are passed from user to user.
+    A recipe in a run folder, or one that extends it, allows nothing: run folders are passed from
+    user to user.
     """
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
@@ -112,7 +120,9 @@ class Consent:
         self._values = merge_layers(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
-        """Refuse a component with an option that needs the user's consent and was set in a file of the run folder `where`."""
+        """Refuse a component with an option that needs the user's consent and was set in a file
+        of the run folder `where`.
+        """
         for name in consent_options(type(options)):
             value = getattr(options, name)
             if value != type(options).model_fields[name].default and not self._covers(
@@ -135,7 +145,9 @@ class Consent:
     def require_corpus(
         self, spec: DatasetSpec, data: DataSection, options: Options, where: Path
     ) -> None:
-        """Refuse a data set of a hub that only a file of the run folder `where` names, and that is not on this machine."""
+        """Refuse a data set of a hub that only a file of the run folder `where` names, and that
+        is not on this machine.
+        """
         named, path = self._values.get("data", {}).get("path"), data.path
         if (
             spec.hub
@@ -146,12 +158,16 @@ class Consent:
             raise _not_here(spec, f"data set {path}", f"data.path={shlex.quote(path)}", where)
 
     def keep_named(self, data: DataSection) -> DataSection:
-        """The section without a file of rejects that somebody else named: an existing file at its path would be replaced."""
+        """The section without a file of rejects that somebody else named: an existing file at
+        its path would be replaced.
+        """
         named = self._values.get("data", {}).get("rejects")
         return data if named is not None else data.model_copy(update={"rejects": None})
 
     def _covers(self, chosen: Choice, options: Options, name: str) -> bool:
-        """Whether the user gave this value for this component: its name and all free text with it, such as the model, agree."""
+        """Whether the user gave this value for this component: its name and all free text with
+        it, such as the model, agree.
+        """
         fields = type(options).model_fields
         free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
@@ -187,21 +203,27 @@ def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactEr
         f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
     )
     return ArtefactError(
-        f"the run folder asks for {name} = {value!r}, which only you may switch on: {code} would run on this machine",
+        f"the run folder asks for {name} = {value!r}, which only you may switch on: {code} would "
+        "run on this machine",
         where=f"{where}: {kind} '{spec.name}'" + (f", model {model}" if model else ""),
-        expected=f"{name} on the command line or in a recipe that you name; in files of a run folder it does not count",
-        todo=f"read {code}; if you trust it, repeat the command with --set {_key(spec)}.{name}={str(value).lower()}",
+        expected=f"{name} on the command line or in a recipe that you name; in files of a run "
+        "folder it does not count",
+        todo=f"read {code}; if you trust it, repeat the command with --set "
+        f"{_key(spec)}.{name}={str(value).lower()}",
     )
 
 
 def _not_here(spec: Spec, what: str, consent: str, where: Path) -> ArtefactError:
     kind = kind_of(type(spec)).name
     return ArtefactError(
-        f"the {kind} '{spec.name}' needs the {what}, which is not on this machine; only a file of the run folder names it, and no hub is "
+        f"the {kind} '{spec.name}' needs the {what}, which is not on this machine; only a file of "
+        "the run folder names it, and no hub is "
         "asked for that without your consent",
         where=f"{where}: {kind} '{spec.name}'",
-        expected=f"the {what} in a folder or in the cache of Hugging Face, or its name in the command or in a recipe that you name",
-        todo=f"if you trust it, repeat the command with --set {consent}, or first get it with `hf download`",
+        expected=f"the {what} in a folder or in the cache of Hugging Face, or its name in the "
+        "command or in a recipe that you name",
+        todo=f"if you trust it, repeat the command with --set {consent}, or first get it with `hf "
+        "download`",
     )
 
 
@@ -219,7 +241,9 @@ def _key(spec: Spec) -> str:
 
 
 def is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
-    """Whether a model or a data set (`what`) is a folder here, or in the cache of Hugging Face at that revision."""
+    """Whether a model or a data set (`what`) is a folder here, or in the cache of Hugging Face
+    at that revision.
+    """
     home = (
         os.environ.get("HF_HOME")
         or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
@@ -237,7 +261,9 @@ def is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
 def explain_option_error(
     error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str
 ) -> RecipeError:
-    """The first problem of a validation as a `RecipeError`; `layer` has the values under `part`, which users know as `shown`."""
+    """The first problem of a validation as a `RecipeError`; `layer` has the values under
+    `part`, which users know as `shown`.
+    """
     problems: list[Any] = error.errors()
     location = tuple(str(key) for key in problems[0]["loc"])
     key = location[0] if location else ""
@@ -341,7 +367,8 @@ class Step:
     data: DataSection
     model: ModelSection
     machine: MachineSection
-    layer: RecipeLayer  # the explicit values with their origins, under `options`, `data`, `model`, `machine`
+    # the explicit values with their origins, under `options`, `data`, `model`, `machine`
+    layer: RecipeLayer
     values: dict[str, Any]  # all options of the stage written out, components with all theirs
     sections: dict[
         str, dict[str, Any]
@@ -369,7 +396,9 @@ class Step:
 def split_section(
     section: str, layer: RecipeLayer, components: Components
 ) -> tuple[StageSpec, str | None]:
-    """The stage and the tag of a section: the longest stage name that begins it; `RecipeError` if none does, or the rest is no tag."""
+    """The stage and the tag of a section: the longest stage name that begins it; `RecipeError`
+    if none does, or the rest is no tag.
+    """
     stages = {spec.name: spec for spec in components.specs(StageSpec)}
     parts = section.split("-")
     for size in range(len(parts), 0, -1):
@@ -407,10 +436,11 @@ def check_sections(
 
 
 def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> list[Step]:
-    """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
+    """All steps of a recipe, in its order, but for stages that it names only after those that they
+    feed (`StageSpec.feeds`).
 
-    The sections of the recipe are the steps; `--set` and flags (`over`) change them but add none. Values for `finetune` reach
-    `finetune-baseline` too, unless its section has other values.
+    The sections of the recipe are the steps; `--set` and flags (`over`) change them but add none.
+    Values for `finetune` reach `finetune-baseline` too, unless its section has other values.
     """
     steps = check_sections(recipe, components)
     named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
@@ -433,7 +463,9 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
 
 
 def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
-    """Stages and tags in their order; sections of a stage that feeds another one are moved before it, if all of them come later."""
+    """Stages and tags in their order; sections of a stage that feeds another one are moved
+    before it, if all of them come later.
+    """
     ordered: dict[str, tuple[StageSpec, str | None]] = {}
     begun: set[str] = set()
 
@@ -455,9 +487,10 @@ def resolve_step(
 ) -> Step:
     """One step from layers, of which later ones win, such as a recipe and the command line.
 
-    In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
-    override the shared sections for that step alone. A wrong key, value, component or tag, or options that contradict each other
-    (`Options.check_values`), are errors with their origin.
+    In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and
+    `machine` inside a stage's section override the shared sections for that step alone. A wrong
+    key, value, component or tag, or options that contradict each other (`Options.check_values`),
+    are errors with their origin.
     """
     require_tag(tag)
     shown = join_tag(spec.name, tag)
@@ -484,7 +517,10 @@ def resolve_step(
             try:
                 components.resolve(kind, choice)
             except ComponentError as error:
-                error.where = f"{error.where} ({merged.nearest((part, field))}, {shown if part == STAGE_OPTIONS else part}.{field})"
+                error.where = (
+                    f"{error.where} ({merged.nearest((part, field))}, "
+                    f"{shown if part == STAGE_OPTIONS else part}.{field})"
+                )
                 raise
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
@@ -502,7 +538,9 @@ def resolve_step(
 
 
 def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
-    """The part of a layer that concerns a step: options of the stage under `STAGE_OPTIONS`, and the shared sections."""
+    """The part of a layer that concerns a step: options of the stage under `STAGE_OPTIONS`, and
+    the shared sections.
+    """
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
     options = merge_layers(
@@ -534,7 +572,9 @@ def _require_mapping(layer: RecipeLayer, section: str) -> None:
 
 
 def build_options(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
-    """Validated options from what a layer has under `part`, which users know as `shown`; `RecipeError` with the origin of a wrong value."""
+    """Validated options from what a layer has under `part`, which users know as `shown`;
+    `RecipeError` with the origin of a wrong value.
+    """
     values: dict[str, Any] = {}
     for key, value in layer.values.get(part, {}).items():
         if part == STAGE_OPTIONS and key in SHARED_SECTIONS and key not in model.model_fields:

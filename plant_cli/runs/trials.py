@@ -1,4 +1,6 @@
-"""Trials: trainings of systems with values to try, judged by a figure of validation; test is never read."""
+"""Trials: trainings of systems with values to try, judged by a figure of validation; test is
+never read.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,8 @@ def run_trials(
     proposals: Iterator[Proposal],
     search: Search,
 ) -> tuple[list[Trial], bool]:
-    """Trials in the order in which they ended, as many at a time as there are jobs; and whether the hours were over before the last.
+    """Trials in the order in which they ended, as many at a time as there are jobs; and whether the
+    hours were over before the last.
 
     A step that several trials share runs once. A trial that fails does not stop the others.
     """
@@ -184,7 +187,9 @@ def _open(request: Request, system: str, values: Values, tell: Tell) -> Trial:
 def propose(
     space: Space, trials: int | None, seed: int, jobs: int
 ) -> Iterator[tuple[Values, Tell]]:
-    """The values of one trial after the other, and what its figure is told to: all combinations, or as many as `trials`."""
+    """The values of one trial after the other, and what its figure is told to: all
+    combinations, or as many as `trials`.
+    """
     choices = {key: tried for key, tried in space.items() if isinstance(tried, list)}
     if len(choices) == len(space) and (
         trials is None or trials >= prod(map(len, choices.values()))

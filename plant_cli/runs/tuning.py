@@ -1,8 +1,10 @@
-"""Tuning: what is tried for every system of a comparison, and the recipe of the values that were chosen for each.
+"""Tuning: what is tried for every system of a comparison, and the recipe of the values that were
+chosen for each.
 
-The section `tune` of a recipe names values to try; `plant ablate` tries them for the full setup and for each of its changes alike. What was
-chosen stands below `tune.chosen`, by system; a recipe with it is the final experiment. Stages are named by their values, so that trials share
-what they have in common, and the stages of the chosen trial are those of the final system.
+The section `tune` of a recipe names values to try; `plant ablate` tries them for the full setup and
+for each of its changes alike. What was chosen stands below `tune.chosen`, by system; a recipe with
+it is the final experiment. Stages are named by their values, so that trials share what they have in
+common, and the stages of the chosen trial are those of the final system.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ class Chosen:
 
 
 def expand_chosen(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> Chosen | None:
-    """The recipe with the stages of each system under `tune.chosen`; None where nothing was chosen. `over` is the command line."""
+    """The recipe with the stages of each system under `tune.chosen`; None where nothing was
+    chosen. `over` is the command line.
+    """
     options = read_tuning(recipe)
     if options is None or not options.chosen:
         return None
@@ -151,7 +155,9 @@ class _Copy:
 
 
 class _Copies:
-    """The stages of one system, each under a tag that names its change and the chosen values that concern it."""
+    """The stages of one system, each under a tag that names its change and the chosen values
+    that concern it.
+    """
 
     def __init__(
         self, full: RecipeLayer, first: Sequence[Step], tag: str, components: Components
@@ -196,7 +202,9 @@ class _Copies:
         return resolve_step([merge_layers(self._full, *parts)], step.spec, None, self._components)
 
     def _find_read(self, step: Step, base: Step) -> list[_Copy]:
-        """The stages that it reads by their tags; those that judge or score follow the one that trains."""
+        """The stages that it reads by their tags; those that judge or score follow the one that
+        trains.
+        """
         if step.spec.judges or step.spec.system == "scores":
             return [one for one in self.made.values() if one.step.spec.system == "trains"]
         stages = [stage for stage in step.spec.reads if base.options.reads_stage(stage)]

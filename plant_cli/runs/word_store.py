@@ -1,4 +1,6 @@
-"""The words of each split as numbers, kept in a run's cache: a text is split into words once in a run."""
+"""The words of each split as numbers, kept in a run's cache: a text is split into words once in
+a run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from plant_cli.runs.folder import CACHE, READER
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
-LOCKED = ".words"  # a lock of its own: the first of several processes holds that of the cache while it waits for the others
+# a lock of its own: the first of several processes holds that of the cache while it waits for the
+# others
+LOCKED = ".words"
 NUMBERS_FILE, ENDS_FILE, WORDS_FILE, FORMS_FILE = (
     "numbers.bin",
     "ends.npy",
@@ -48,10 +52,11 @@ def open_words(
     shard: Shard | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> SplitWords:
-    """The words of a split, or of a share of it: as an earlier stage left them, or found now and kept. The key is of corpus and analyser.
+    """The words of a split, or of a share of it: as an earlier stage left them, or found now and
+    kept. The key is of corpus and analyser.
 
-    A word takes 4 bytes on disk. While texts are split, memory holds a batch of them and the vocabulary. `check` is called for each
-    document; it raises if the user stopped the command.
+    A word takes 4 bytes on disk. While texts are split, memory holds a batch of them and the
+    vocabulary. `check` is called for each document; it raises if the user stopped the command.
     """
     part = f"{name} {shard}" if shard else name
     key = hash_json({"data": corpus.data_hash, "split": part, "analyser": corpus.analyser.hash})
@@ -87,7 +92,9 @@ def _read(folder: Path) -> SplitWords:
 
 
 def _find_earlier(folder: Path, analyser: str) -> tuple[SplitWords, Mapping[int, int]]:
-    """The newest other words of the same split and analyser, of the corpus before it grew, and the row of each text by its hash."""
+    """The newest other words of the same split and analyser, of the corpus before it grew, and
+    the row of each text by its hash.
+    """
     marks = folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/{READER}")
     for mark in sorted(marks, key=lambda path: path.stat().st_mtime, reverse=True):
         if mark.read_text() == analyser and is_whole(

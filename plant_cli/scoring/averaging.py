@@ -22,7 +22,9 @@ Mean = Literal["probabilities", "logits"]
 NUMBERS_AVERAGED = 1 << 22
 """Scores that are in memory at a time when the best labels are looked for."""
 Score = Callable[[SplitName, Keep], Cut]
-"""Scores every document of a split and hands rows [B] and logits [B, L] of each batch on; gives what was not read."""
+"""Scores every document of a split and hands rows [B] and logits [B, L] of each batch on; gives
+what was not read.
+"""
 
 
 def average_splits(
@@ -52,7 +54,9 @@ def average_splits(
 def average_members(
     members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean
 ) -> dict[SplitName, Cut]:
-    """Leave the mean scores of the members in files, as logits; each member is loaded once, after the one before it is gone."""
+    """Leave the mean scores of the members in files, as logits; each member is loaded once,
+    after the one before it is gone.
+    """
     cuts = {name: Cut() for name in kept}
     for count, load in enumerate(members):
         score = load()

@@ -1,7 +1,8 @@
 """Calibration: the sources of a model as one probability, and how far it can be believed.
 
-A calibration is a model of weights by label frequency (`frequency_linear`) of the sources, the network before the scorers: Platt scaling
-with more than one source. Isotonic maps of its logits follow if they fit left-out documents better.
+A calibration is a model of weights by label frequency (`frequency_linear`) of the sources, the
+network before the scorers: Platt scaling with more than one source. Isotonic maps of its logits
+follow if they fit left-out documents better.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ class IsotonicMap:
 def fit_maps(
     logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int] = RANGES
 ) -> tuple[IsotonicMap, ...]:
-    """A map for each range of training frequency with enough right pairs [P]; a range with fewer joins the next more frequent one."""
+    """A map for each range of training frequency with enough right pairs [P]; a range with
+    fewer joins the next more frequent one.
+    """
     starts = [ranges[0]]
     for start in ranges[1:]:
         if (
@@ -108,7 +111,9 @@ def fit_maps(
 def apply_maps(
     maps: Sequence[IsotonicMap], logits: npt.NDArray[Any], counts: Ints
 ) -> npt.NDArray[Any]:
-    """Logits [..., N] of labels of some training frequencies [N], each by its map; in the type of the logits."""
+    """Logits [..., N] of labels of some training frequencies [N], each by its map; in the type
+    of the logits.
+    """
     mapped, known = np.array(logits), np.maximum(np.abs(counts), 1)
     for one, end in zip(maps, [*(other.least for other in maps[1:]), np.inf], strict=False):
         inside = (known >= one.least) & (known < end)
@@ -131,7 +136,9 @@ class Calibration:
         return max(self.linear.last, *(float(one.least) for one in self.maps), 0.0)
 
     def at(self, counts: Ints) -> tuple[Logits, Logits]:
-        """The weight of each source [S, G] and the offset [G] at some training frequencies [G], float32."""
+        """The weight of each source [S, G] and the offset [G] at some training frequencies [G],
+        float32.
+        """
         weights, bias = self.linear.at(counts)
         return np.ascontiguousarray(weights.T.astype(np.float32)), bias.astype(np.float32)
 
@@ -142,7 +149,9 @@ class Calibration:
         )
 
     def apply_sparse(self, scores: SparseScores, train_counts: Ints) -> SparseScores:
-        """Sparse logits of the only source, calibrated; labels of one group must be of one training frequency."""
+        """Sparse logits of the only source, calibrated; labels of one group must be of one
+        training frequency.
+        """
         groups = (
             np.zeros(scores.matrix.shape[1], dtype=np.int64)
             if scores.groups is None
@@ -168,7 +177,9 @@ def fit_linear(
     prior: Sequence[float],
     knots: Sequence[float] = CALIBRATION_KNOTS,
 ) -> FrequencyLinear:
-    """Weights of sources by penalised logistic regression on the logits of pairs [P, S]; without evidence they keep the prior."""
+    """Weights of sources by penalised logistic regression on the logits of pairs [P, S];
+    without evidence they keep the prior.
+    """
     linear = FrequencyLinear.constant(prior, 0.0, knots)
     if right.any():
         cut = np.clip(values, -LIMIT, LIMIT)
@@ -181,7 +192,9 @@ def fit_linear(
 
 
 def find_flattest(linear: FrequencyLinear) -> list[float]:
-    """The training frequencies at which a single source has the least slope: its logits hardly tell which of these labels are right."""
+    """The training frequencies at which a single source has the least slope: its logits hardly
+    tell which of these labels are right.
+    """
     return [] if len(linear.weights) > 1 else linear.knots[linear.weights[0] <= FLATTEST].tolist()
 
 
@@ -191,9 +204,11 @@ def find_bins(probabilities: Floats) -> npt.NDArray[np.int64]:
 
 
 def calibration_error(distances: npt.NDArray[Any], pairs: npt.NDArray[Any]) -> Floats:
-    """The expected calibration error, the mean over pairs of |mean probability − share right| in their bin; 0 without pairs.
+    """The expected calibration error, the mean over pairs of |mean probability − share right| in
+    their bin; 0 without pairs.
 
-    `distances` and `pairs` have the bins on the last axis; a distance is already multiplied by the bin's pairs.
+    `distances` and `pairs` have the bins on the last axis; a distance is already multiplied by the
+    bin's pairs.
 
     Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
     """
@@ -224,7 +239,9 @@ class Reliability:
 
     @property
     def error(self) -> float | None:
-        """The expected calibration error: mean distance of probability and share over pairs; None over no pairs."""
+        """The expected calibration error: mean distance of probability and share over pairs;
+        None over no pairs.
+        """
         return (
             float(calibration_error(self.counts * np.abs(self.means - self.shares), self.counts))
             if self.counts.any()
@@ -232,7 +249,9 @@ class Reliability:
         )
 
     def to_json(self) -> Mapping[str, Any]:
-        """Expected calibration error (null over no pairs), and pairs, mean probability and share right of bins."""
+        """Expected calibration error (null over no pairs), and pairs, mean probability and
+        share right of bins.
+        """
         columns = zip(self.counts.tolist(), self.means.tolist(), self.shares.tolist(), strict=True)
         return {
             "ECE": self.error,
@@ -263,7 +282,8 @@ class Calibrated:
     """A calibration, the pairs that it was learned from, and how well it holds."""
 
     calibration: Calibration  # learned from all pairs
-    logits: Floats  # of the pairs, each by a calibration that was learned without its document's fold [P]
+    # of the pairs, each by a calibration that was learned without its document's fold [P]
+    logits: Floats
     reliability: Reliability  # of these logits
     before: Reliability  # of the sources added up as the prior weighs them
     losses: Mapping[str, Losses]  # of both ways, `Platt` and `isotonic`, on the same left-out pairs
@@ -283,9 +303,11 @@ def calibrate(
     by_frequency: bool,
     left_out: bool = False,
 ) -> Calibrated:
-    """Learn how much each source counts and what makes probabilities of the sum; measured on documents that were not learned from.
+    """Learn how much each source counts and what makes probabilities of the sum; measured on
+    documents that were not learned from.
 
-    Isotonic maps follow Platt scaling if they fit left-out documents better, by Brier score and by log loss.
+    Isotonic maps follow Platt scaling if they fit left-out documents better, by Brier score and by
+    log loss.
 
     Args:
         pairs: of N documents.
@@ -293,7 +315,8 @@ def calibrate(
         train_counts: training documents of each label [L].
         prior: the weight of each source that is kept where nothing speaks against it [S].
         by_frequency: whether slope and offset depend on the training frequency of a label.
-        left_out: the documents are of train and the values left-out ones: each counts one less for its own labels.
+        left_out: the documents are of train and the values left-out ones: each counts one less for
+            its own labels.
     """
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)

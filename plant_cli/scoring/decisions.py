@@ -1,8 +1,10 @@
-"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all labels, or one for each.
+"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all
+labels, or one for each.
 
 Without a validation split it is tuned on left-out scores of train.
 
-The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person; without it that score is 0.1.
+The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a
+person; without it that score is 0.1.
 """
 
 from __future__ import annotations
@@ -34,11 +36,14 @@ class Thresholds:
     """From which score a label is assigned, or reviewed."""
 
     value: float | Floats  # one number, or one per label of train [L]
-    objective: str  # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there
+    # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they
+    # reach there
+    objective: str
     review: Floats | None = (
         None  # the score from which a label is reviewed, per label of train [L]; None: 0.1
     )
-    split: str = VALIDATION  # what they were tuned on: validation, or train by left-out scores where there is no validation
+    # what they were tuned on: validation, or train by left-out scores where there is no validation
+    split: str = VALIDATION
 
     @property
     def source(self) -> str:
@@ -54,7 +59,9 @@ class Thresholds:
         )
 
     def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
-        """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some scores [N, K]."""
+        """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some
+        scores [N, K].
+        """
         lowest = REVIEWED_FROM if self.review is None else self.review[labels]
         decided = np.where(
             scores >= self.select(labels), ASSIGN, np.where(scores >= lowest, REVIEW, REJECT)
@@ -136,7 +143,8 @@ def read_thresholds(
     if any(len(values) != labels for values in lists):
         raise _damaged(
             path,
-            f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} labels",
+            f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} "
+            "labels",
             FOR_EACH,
         )
     value, *reviewed = (

@@ -26,8 +26,9 @@ def find_excluded(names: Sequence[str], labels: LabelIndex) -> list[int]:
 def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]:
     """Rows of the labels that a flag names, rising.
 
-    A name is a label's id, else its id or title in any case; all labels that have it are meant. It may be a file with such a name on each
-    line (the first cell, where tabs follow). A label of a file that train does not have is left out: it is never suggested anyway.
+    A name is a label's id, else its id or title in any case; all labels that have it are meant. It
+    may be a file with such a name on each line (the first cell, where tabs follow). A label of a
+    file that train does not have is left out: it is never suggested anyway.
     """
     if not names:
         return []
@@ -54,7 +55,8 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
                 else f"none of the {len(given)} names in the file is a label of train",
                 where=f"{flag} {name}",
                 expected="; ".join(["ids or titles of labels", *near]),
-                todo="give ids as the corpus has them; `plant labels apply` and --zero-shot add labels that no training document has",
+                todo="give ids as the corpus has them; `plant labels apply` and --zero-shot add "
+                "labels that no training document has",
             )
         found.update(known)
     return sorted(found)

@@ -1,4 +1,6 @@
-"""Why a label has its score: what the network and each scorer add to its log-odds, and the words that they find it in."""
+"""Why a label has its score: what the network and each scorer add to its log-odds, and the
+words that they find it in.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class Explanation:
         ).text
 
     def join_words(self) -> tuple[Spans, Floats]:
-        """The marked words of all parts, in order, and what each adds in all of them [n, 2], [n]."""
+        """The marked words of all parts, in order, and what each adds in all of them [n, 2],
+        [n].
+        """
         spans, place = np.unique(
             np.concatenate([part.spans for part in self.parts] or [NO_SPANS]),
             axis=0,
@@ -79,7 +83,9 @@ class Explanation:
         )
 
     def find_marked(self) -> Spans:
-        """The words that a reader sees marked for the label: those of some weight beside the strongest [n, 2]."""
+        """The words that a reader sees marked for the label: those of some weight beside the
+        strongest [n, 2].
+        """
         spans, weights = self.join_words()
         marked: Spans = spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
         return marked
@@ -104,7 +110,8 @@ def explain(
     scored: ScoredDocuments | None = None,
     row: int = 0,
 ) -> list[Explanation]:
-    """Why some labels, rows of the index, have the scores that the model gives them in a text, which a network reads once.
+    """Why some labels, rows of the index, have the scores that the model gives them in a text,
+    which a network reads once.
 
     Args:
         model: what scores.
@@ -112,7 +119,8 @@ def explain(
         labels: rows of the index, or how many of the best labels.
         index: the labels.
         reporter: where warnings go.
-        scored: documents that the scorers have scored, with the text among them; None: it is scored now.
+        scored: documents that the scorers have scored, with the text among them; None: it is scored
+            now.
         row: which of them the text is.
     """
     if not labels:
@@ -176,7 +184,9 @@ def explain(
 
 
 def _credit(scorer: NamedScorer, words: Documents, labels: Sequence[int], units: Floats) -> Floats:
-    """The log-odds that each word of the vocabulary adds to each label [k, W], by what a unit of each view's score is [k, views]."""
+    """The log-odds that each word of the vocabulary adds to each label [k, W], by what a unit
+    of each view's score is [k, views].
+    """
     credit = scorer.credit(words, labels)
     total = np.zeros((len(labels), len(words.vocabulary)))
     for unit, view in zip(units.T, credit, strict=bool(credit)):
@@ -220,7 +230,9 @@ class _Marks:
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:
-    """The weights of tokens [T], added up over each word that they spell [n]; words that begin within another one get none."""
+    """The weights of tokens [T], added up over each word that they spell [n]; words that begin
+    within another one get none.
+    """
     summed = np.zeros(len(words))
     if len(words):
         whole = np.flatnonzero(np.append(0, np.maximum.accumulate(words[:-1, 1])) <= words[:, 0])

@@ -1,4 +1,6 @@
-"""What fitting scorers will take, before it begins: from the words of the documents, or of some of them."""
+"""What fitting scorers will take, before it begins: from the words of the documents, or of some
+of them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from plant_cli.data.words import DEFAULT_RULE, number_words, spell
 
 SHORTEST, LONGEST = 3, 5  # characters of the pieces that a scorer cuts words into, with their edges
 EDGE = " "
-DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
+# training documents beyond which a scorer is fitted once: without those whose scores teach the
+# weights
+DOCUMENTS_REFITTED = 50_000
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus
 DOCUMENTS_LOOKED_INTO = 10_000  # whose words are known
@@ -61,9 +65,11 @@ class Forecast:
         documents: int | None = None,
         limit: int | None = None,
     ) -> Forecast:
-        """For these documents, or for more that are like them, of so many labels each, and in all; under a memory limit blocks are smaller.
+        """For these documents, or for more that are like them, of so many labels each, and in all;
+        under a memory limit blocks are smaller.
 
-        Many documents are taken to be compared by words alone, as it is unless the user wants it otherwise.
+        Many documents are taken to be compared by words alone, as it is unless the user wants it
+        otherwise.
         """
         lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
         terms = 1 + np.sum(
@@ -98,7 +104,8 @@ class Forecast:
 
 
 TO_CHANGE = (
-    "use words alone (--set 'finetune.scorers=[words, neighbours, {name: linear, pieces: false}]'), or a part of the documents "
+    "use words alone (--set 'finetune.scorers=[words, neighbours, {name: linear, pieces: "
+    "false}]'), or a part of the documents "
     "(--set data.train_share=0.5)"
 )
 
@@ -112,7 +119,9 @@ def require_resources(
     free_disk: int,
     reporter: Reporter,
 ) -> None:
-    """Tell what many documents of so many labels each, and in all, take; refuse what is above the limit, warn of more than is free."""
+    """Tell what many documents of so many labels each, and in all, take; refuse what is above
+    the limit, warn of more than is free.
+    """
     sample = (
         words
         if len(words) <= TOLD_FROM
@@ -121,9 +130,11 @@ def require_resources(
     forecast = Forecast.of(sample, labels, distinct, len(words), limit)
     if limit is not None and forecast.memory > limit:
         raise ResourceError(
-            f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} documents",
+            f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} "
+            "documents",
             where=f"--memory-limit {show_size(limit)}",
-            expected="a limit that the vectors of the training documents fit in, with as much again for the blocks under way",
+            expected="a limit that the vectors of the training documents fit in, with as much "
+            "again for the blocks under way",
             todo=f"raise the limit, {TO_CHANGE}",
         )
     if len(words) < TOLD_FROM:
@@ -131,12 +142,14 @@ def require_resources(
     reporter.note(f"fitting scorers takes {forecast}")
     if limit is None and forecast.memory > free:
         reporter.warn(
-            f"the scorers need about {show_size(forecast.memory)} of memory, and {show_size(free)} are free: {TO_CHANGE}"
+            f"the scorers need about {show_size(forecast.memory)} of memory, and "
+            f"{show_size(free)} are free: {TO_CHANGE}"
         )
     if forecast.disk > free_disk:
         where = f"the disk of the run has {show_size(free_disk)} free"
         reporter.warn(
-            f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}"
+            f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk "
+            f"with --run DIR, {TO_CHANGE}"
         )
 
 
@@ -145,15 +158,19 @@ def _draw_rows(documents: int, drawn: int) -> npt.NDArray[np.int64]:
 
 
 def find_effort(texts: Sequence[str], labels: float, distinct: int) -> Iterator[Finding]:
-    """A note on what fitting scorers on the texts of train, of so many labels each, and in all, takes, if they are many; from a sample."""
+    """A note on what fitting scorers on the texts of train, of so many labels each, and in all,
+    takes, if they are many; from a sample.
+    """
     if len(texts) >= TOLD_FROM:
         rows = _draw_rows(len(texts), TEXTS_LOOKED_INTO).tolist()
         words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows))
         yield Finding(
-            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, labels, distinct, len(texts))}",
+            what="training documents: `plant finetune --no-network` takes "
+            f"{Forecast.of(words, labels, distinct, len(texts))}",
             where="train",
             count=len(texts),
             expected="time and memory for it",
-            todo="nothing, if there is as much; else --memory-limit, or data.train_share; `plant plan` knows other stages",
+            todo="nothing, if there is as much; else --memory-limit, or data.train_share; `plant "
+            "plan` knows other stages",
             level="note",
         )

@@ -1,10 +1,12 @@
 """The one model of weights by label frequency: logit = b(n) + Σ_s w_s(n) z_s.
 
-z_s is the score of source s, n the training documents of the label. Each weight w_s and the offset b is a linear spline in ln n: given at
-a few knots, linear between them, constant beyond. Fusion of scorers and calibration of a whole model are both of this form.
+z_s is the score of source s, n the training documents of the label. Each weight w_s and the offset
+b is a linear spline in ln n: given at a few knots, linear between them, constant beyond. Fusion of
+scorers and calibration of a whole model are both of this form.
 
-The examples of a label that a person added do not say how often it is used. Its n is written as a negative number, and its logit is the
-higher one of those at |n| and at 0: by its examples, or by its name alone.
+The examples of a label that a person added do not say how often it is used. Its n is written as a
+negative number, and its logit is the higher one of those at |n| and at 0: by its examples, or by
+its name alone.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ STEPS = 50
 class FrequencyLinear:
     """Weights of S sources and an offset, at K knots."""
 
-    knots: Floats  # training documents at which weights are given, rising; a knot 0 is for labels of no document alone [K]
+    # training documents at which weights are given, rising; a knot 0 is for labels of no document
+    # alone [K]
+    knots: Floats
     weights: Floats  # of each source at each knot [S, K]
     bias: Floats  # offset at each knot [K]
 
@@ -49,7 +53,8 @@ class FrequencyLinear:
             counts: training documents of each pair's label [P].
             knots: training documents at which weights are learned, rising, ≥ 1.
             penalty: on squared distances from the prior, against the sum of the losses of pairs.
-            prior: weights that are kept where nothing speaks against them [S] (default: 0); the offset's is 0.
+            prior: weights that are kept where nothing speaks against them [S] (default: 0); the
+                offset's is 0.
         """
         start = np.repeat([*(prior or np.zeros(values.shape[1])), 0.0], len(knots))
         with_one = np.concatenate([values, np.ones((len(values), 1))], axis=1)
@@ -78,7 +83,9 @@ class FrequencyLinear:
         return float(self.knots[-1])
 
     def at(self, counts: Ints) -> tuple[Floats, Floats]:
-        """The weight of each source [G, S] and the offset [G] at some training frequencies [G], of added labels by their examples."""
+        """The weight of each source [G, S] and the offset [G] at some training frequencies [G],
+        of added labels by their examples.
+        """
         basis = spline_basis(counts, self.knots)
         return basis @ self.weights.T, basis @ self.bias
 
@@ -90,7 +97,9 @@ class FrequencyLinear:
     def weigh(
         self, values: Floats, counts: Ints, groups: Ints | None = None
     ) -> tuple[Floats, Floats]:
-        """The weight of each source [P, S] and the offset [P] of pairs; for the arguments see `apply`."""
+        """The weight of each source [P, S] and the offset [P] of pairs; for the arguments see
+        `apply`.
+        """
         (weights, bias), added = self.at(counts), counts < 0
         if groups is not None:
             weights, bias, added = weights[groups], bias[groups], added[groups]
@@ -114,7 +123,9 @@ class FrequencyLinear:
         return logits
 
     def apply_floors(self, floors: Floats, counts: Ints) -> Floats:
-        """Logits [B, G] of labels for which all that is known are the floors of documents [B, S], at some training frequencies [G]."""
+        """Logits [B, G] of labels for which all that is known are the floors of documents [B,
+        S], at some training frequencies [G].
+        """
         weights, bias = self.at(counts)
         logits: Floats = floors @ weights.T + bias
         if self.knows_names:
@@ -124,9 +135,11 @@ class FrequencyLinear:
 
 
 def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
-    """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots, constant beyond them.
+    """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots,
+    constant beyond them.
 
-    A knot 0 counts for labels of no training document, and nothing else does; without it these count as labels of one.
+    A knot 0 counts for labels of no training document, and nothing else does; without it these
+    count as labels of one.
     """
     if knots[0] == 0:
         none = counts == 0
@@ -138,7 +151,9 @@ def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
 
 
 def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
-    """The different training frequencies [G], all from `last` on as one, and the group of each label among them [L]."""
+    """The different training frequencies [G], all from `last` on as one, and the group of each
+    label among them [L].
+    """
     top = int(np.ceil(last))
     capped = np.clip(train_counts, -top, top)
     least = capped.min(initial=0)  # below 0 where labels were added
@@ -149,10 +164,12 @@ def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
 def fit_logistic(
     design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats
 ) -> Floats:
-    """Coefficients [D] of least Σ log(1 + exp(∓ xᵀ c)) + penalty / 2 · Σ (scale (c − prior))², by Newton's method.
+    """Coefficients [D] of least Σ log(1 + exp(∓ xᵀ c)) + penalty / 2 · Σ (scale (c − prior))², by
+    Newton's method.
 
     Args:
-        design: x of each example [P, D]; a coefficient is penalised in units of its column's root mean square.
+        design: x of each example [P, D]; a coefficient is penalised in units of its column's root
+            mean square.
         right: whether each example is positive [P].
         penalty: > 0.
         prior: what coefficients are drawn to [D].

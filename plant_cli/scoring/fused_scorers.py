@@ -45,7 +45,8 @@ class ScorerError(ComponentError):
             f"the scorer '{name}' {what}",
             where=f"option scorers, '{name}'",
             expected="finite scores of every document for the labels of train",
-            todo=f"train without it (`plant finetune --scorers` with other names); while training, --allow-missing leaves '{name}' out",
+            todo="train without it (`plant finetune --scorers` with other names); while "
+            f"training, --allow-missing leaves '{name}' out",
         )
         self.name = name
 
@@ -53,7 +54,8 @@ class ScorerError(ComponentError):
 def ask(
     name: str, what: str, call: Callable[[], Answer], promise: Promise | None = None, *given: Any
 ) -> Answer:
-    """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails, such as "cannot be saved".
+    """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails,
+    such as "cannot be saved".
 
     It fails as well if the answer, to what was `given`, is not what was promised.
     """
@@ -115,7 +117,9 @@ class NamedScorer:
         )
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
-        """What each word of one document adds to the score of some labels, by view; empty if the scorer does not say."""
+        """What each word of one document adds to the score of some labels, by view; empty if
+        the scorer does not say.
+        """
         if not isinstance(self.scorer, CreditingScorer):
             return []
         scorer, given = self.scorer, ((len(labels), len(document.vocabulary)), self.views)
@@ -139,7 +143,9 @@ class NamedScorer:
 
 
 def _name_words(reason: Reason, common: Set[str]) -> Reason:
-    """The reason with its first words for a text, if it has none; common words only where there are no others."""
+    """The reason with its first words for a text, if it has none; common words only where there
+    are no others.
+    """
     if reason.text or not reason.words:
         return reason
     words = (tuple(word for word in reason.words if word not in common) or tuple(reason.words))[
@@ -155,13 +161,16 @@ class FusedScorers:
     scorers: Sequence[NamedScorer]  # in the order of the weights
     fusion: FrequencyLinear  # weights of the views of all
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
-    train_counts: Ints  # training documents of each label [L]; negative for labels that were added (`frequency_linear`)
+    # training documents of each label [L]; negative for labels that were added (`frequency_linear`)
+    train_counts: Ints
     known: KnownWords | None = (
         None  # None in runs from before there was one: every document is believed
     )
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
-        """Reasons of each scorer for some labels of one document. Words common in train are named only where there are no others."""
+        """Reasons of each scorer for some labels of one document. Words common in train are
+        named only where there are no others.
+        """
         common = frozenset[str]() if self.known is None else self.known.common
         return {
             scorer.name: [
@@ -243,7 +252,9 @@ class ScoredDocuments:
         )
 
     def draw(self, logits: npt.NDArray[Any], rows: Ints, counts: Ints) -> npt.NDArray[Any]:
-        """Logits of any shape, drawn to base rates as far as documents are not believed, by the document and training frequency of each."""
+        """Logits of any shape, drawn to base rates as far as documents are not believed, by the
+        document and training frequency of each.
+        """
         known = self.scorers.known
         if known is None or self.trust is None or (self.trust == 1).all():
             return logits

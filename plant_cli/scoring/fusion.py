@@ -1,14 +1,18 @@
-"""Fusion: scorers as one, by a model of weights by label frequency (`frequency_linear`) of their standardised scores.
+"""Fusion: scorers as one, by a model of weights by label frequency (`frequency_linear`) of their
+standardised scores.
 
-z_s is the score of scorer s less its mean over the pairs of the document (and one label that is none of them), in standard deviations.
+z_s is the score of scorer s less its mean over the pairs of the document (and one label that is
+none of them), in standard deviations.
 
-The weights are learned from scores of documents that the scorers were not fitted on, or from leave-one-out scores of train. There a label
-of n + 1 training documents is, to each of its own documents, what a label of n is to a new one (the argument of Good and Turing): it
-counts as one of n, and with n = 0 it takes no part.
+The weights are learned from scores of documents that the scorers were not fitted on, or from
+leave-one-out scores of train. There a label of n + 1 training documents is, to each of its own
+documents, what a label of n is to a new one (the argument of Good and Turing): it counts as one of
+n, and with n = 0 it takes no part.
 
-Labels of no training document are scored by their names alone. Their weights are learned from labels of one document, which are what such
-labels are to a document that is left out. A document has as many of the former as of the latter (Good and Turing again), shared among as
-many labels as there are of each, so the offset changes by ln (N₁ / N₀).
+Labels of no training document are scored by their names alone. Their weights are learned from
+labels of one document, which are what such labels are to a document that is left out. A document
+has as many of the former as of the latter (Good and Turing again), shared among as many labels as
+there are of each, so the offset changes by ln (N₁ / N₀).
 """
 
 from __future__ import annotations
@@ -31,7 +35,9 @@ NOTHING_LEARNED = -3.0  # logit of an average pair where nothing could be learne
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredPairs:
-    """(document, label) pairs with the score of each source: views of scorers, or the network and the scorers together."""
+    """(document, label) pairs with the score of each source: views of scorers, or the network
+    and the scorers together.
+    """
 
     shape: tuple[int, int]  # documents B and labels L
     rows: Ints  # document of each pair, rising [P]
@@ -78,7 +84,9 @@ class ScoredPairs:
         return values
 
     def top(self, logits: Floats, k: int) -> TopLabels:
-        """The k best pairs of each document by some logits [P]; a document of fewer ends with label −1 and score −inf."""
+        """The k best pairs of each document by some logits [P]; a document of fewer ends with
+        label −1 and score −inf.
+        """
         documents, labels = self.shape
         width = min(k, labels)
         ends = np.searchsorted(self.rows, np.arange(documents + 1))
@@ -100,7 +108,9 @@ class ScoredPairs:
 
 
 def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
-    """The pairs that any of several views of scorers lists, with the standardised scores of all views."""
+    """The pairs that any of several views of scorers lists, with the standardised scores of all
+    views.
+    """
     shape = scores[0].matrix.shape
     keys = np.sort(np.concatenate([list_pairs(part.matrix) for part in scores]))
     keys = keys[np.diff(keys, prepend=-1) > 0]
@@ -121,9 +131,11 @@ def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
 
 
 def find_scale(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Floats]:
-    """Of values of pairs [P, S] and floors [B, S] the mean in each document, and 1 over the standard deviation, 0 where they do not vary.
+    """Of values of pairs [P, S] and floors [B, S] the mean in each document, and 1 over the
+    standard deviation, 0 where they do not vary.
 
-    The floor counts as one more value: a document of a single pair then still shows how far it stands out.
+    The floor counts as one more value: a document of a single pair then still shows how far it
+    stands out.
     """
 
     def add_up(values: Floats) -> Floats:
@@ -148,17 +160,20 @@ def fit_fusion(
 ) -> FrequencyLinear:
     """Weights of scorers from documents with known labels.
 
-    Where nothing is to be learned from (one training document), every scorer counts alike. Where some labels have no training document,
-    the weights have a knot 0.
+    Where nothing is to be learned from (one training document), every scorer counts alike. Where
+    some labels have no training document, the weights have a knot 0.
 
     Args:
         pairs: of B documents.
         gold: their labels, csr [B, L] of ones, columns ascending.
-        train_counts: training documents of each label [L], negative for added ones (`frequency_linear`).
+        train_counts: training documents of each label [L], negative for added ones
+            (`frequency_linear`).
         left_out: the scores are leave-one-out scores of training documents.
-        zero_shot: whether each scorer scores labels without training documents [S] (default: none does).
-        vocabulary: whether labels without training documents are all that train lacks, which share what new documents have of these; else
-            they are some that were added: none is likelier than one of the fewest documents.
+        zero_shot: whether each scorer scores labels without training documents [S] (default: none
+            does).
+        vocabulary: whether labels without training documents are all that train lacks, which share
+            what new documents have of these; else they are some that were added: none is likelier
+            than one of the fewest documents.
         knots: training documents at which weights are learned, rising, ≥ 1.
         penalty: on the sum of squared weights, against the mean loss of a document.
     """
@@ -206,8 +221,9 @@ def fit_fusion(
 def find_fewest(train_counts: Ints) -> int:
     """The fewest training documents, 1 or more, that any label has.
 
-    A left-out document counts one less for its own labels. Where labels of few documents were left out of the corpus, that may be fewer than
-    any label has: such pairs are all right, and say nothing.
+    A left-out document counts one less for its own labels. Where labels of few documents were left
+    out of the corpus, that may be fewer than any label has: such pairs are all right, and say
+    nothing.
     """
     return int(train_counts[train_counts > 0].min(initial=np.iinfo(np.int64).max))
 
@@ -220,7 +236,9 @@ def learned_nothing(fusion: FrequencyLinear) -> bool:
 def fuse(
     fusion: FrequencyLinear, pairs: ScoredPairs, train_counts: Ints, last: float = 0.0
 ) -> SparseScores:
-    """Logits of documents by several scorers together, for all labels; those of `last` training documents and more are one group."""
+    """Logits of documents by several scorers together, for all labels; those of `last` training
+    documents and more are one group.
+    """
     counts, groups = group_frequencies(train_counts, max(last, fusion.last))
     logits = fusion.apply(pairs.values, counts, groups[pairs.labels]).astype(np.float32)
     ends = np.searchsorted(pairs.rows, np.arange(pairs.shape[0] + 1))

@@ -1,4 +1,6 @@
-"""Scorers as they were fitted, kept until all are: a stage that was stopped goes on after the last of them."""
+"""Scorers as they were fitted, kept until all are: a stage that was stopped goes on after the
+last of them.
+"""
 
 from __future__ import annotations
 

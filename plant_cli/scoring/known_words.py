@@ -1,14 +1,16 @@
 """How much of a document a model can know: which of its words train has, and how much they tell.
 
-What words tell is their information, Σ ln((N + 1) / (n + 1)) in nats over the distinct words of a document, of which n of N training
-documents have each: the surprise of meeting them all, were they independent. A word of every training document tells nothing, and so does
-a word of none, unless most of its character n-grams are in words of train (another form, another compound).
+What words tell is their information, Σ ln((N + 1) / (n + 1)) in nats over the distinct words of a
+document, of which n of N training documents have each: the surprise of meeting them all, were they
+independent. A word of every training document tells nothing, and so does a word of none, unless
+most of its character n-grams are in words of train (another form, another compound).
 
-Scores are compared within a document, so that few words, or one n-gram by chance, look like as much evidence as a page. A document that
-tells less than is usual is therefore drawn to the base rates of labels: logit = t · logit + (1 - t) · logit(n_l / (N + 1)), where its
-trust t is its information over `enough`, at most 1, times the share of its words that are known over `share`, at most 1 too: in a text of
-another language the few words that train happens to have are rare ones. A document that tells nothing has base rates; a usual one is as
-the model says.
+Scores are compared within a document, so that few words, or one n-gram by chance, look like as much
+evidence as a page. A document that tells less than is usual is therefore drawn to the base rates of
+labels: logit = t · logit + (1 - t) · logit(n_l / (N + 1)), where its trust t is its information
+over `enough`, at most 1, times the share of its words that are known over `share`, at most 1 too:
+in a text of another language the few words that train happens to have are rare ones. A document
+that tells nothing has base rates; a usual one is as the model says.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ Ints = npt.NDArray[np.int64]
 ENOUGH = 10.0  # nats: of two words that one in 150 documents has each
 POOREST = 0.05  # share of the training documents that may tell less
 WORDS_HASHED = 1 << 16  # at a time
-ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
+# known words that every document is assumed to have more, so that short texts are judged by what
+# their words tell
+ASSUMED = 3
 UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
 COMMON, COMMON_FROM = (
     0.2,
@@ -63,7 +67,9 @@ class KnownWords:
 
     @classmethod
     def fit(cls, documents: Documents, names: Documents, rows: Ints) -> KnownWords:
-        """Of training documents and names of labels; `rows` of the former say what is usual, each as if it were not in train."""
+        """Of training documents and names of labels; `rows` of the former say what is usual,
+        each as if it were not in train.
+        """
         words, frequencies = tuple(documents.vocabulary), word_frequencies(documents)
         told, usual = (
             np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1),
@@ -109,7 +115,9 @@ class KnownWords:
         )
 
     def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
-        """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""
+        """Logits drawn to those of base rates, by the trust in each one's document and the
+        training documents of its label.
+        """
         base = logit(np.maximum(counts, 0.5) / (self.documents + 1))
         drawn: Floats = np.where(trust < 1, trust * logits + (1 - trust) * base, logits)
         return drawn
@@ -138,7 +146,9 @@ class KnownWords:
         )  # all at once takes 30 bytes of a letter
 
     def _told_by_pieces(self, word: str) -> float:
-        """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""
+        """What an unknown word tells: as much as one of a single document, times the share of
+        its n-grams that others have.
+        """
         if (
             not word.isalpha() or len(word) < PIECE_LENGTH
         ):  # 2024 and 2025 are not forms of one word
@@ -152,13 +162,17 @@ class KnownWords:
 
 
 def find_common(frequencies: Ints, documents: int) -> list[int]:
-    """Which words are as good as stop words, by how many of the training documents have each [V]."""
+    """Which words are as good as stop words, by how many of the training documents have each
+    [V].
+    """
     found: list[int] = np.flatnonzero(frequencies > max(COMMON * documents, COMMON_FROM)).tolist()
     return found
 
 
 def _hash_pieces(text: str) -> npt.NDArray[np.uint64]:
-    """A hash of each n-gram of a text that is not shorter than one, in order; different n-grams have one by a chance of about 1e-19."""
+    """A hash of each n-gram of a text that is not shorter than one, in order; different n-grams
+    have one by a chance of about 1e-19.
+    """
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(
         np.uint64
     )
@@ -171,7 +185,9 @@ def _hash_pieces(text: str) -> npt.NDArray[np.uint64]:
 def _add_up(
     documents: Documents, told: Floats, known: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """What the distinct words of each document tell together [B], and which share of them, and of some more, is known [B]."""
+    """What the distinct words of each document tell together [B], and which share of them, and
+    of some more, is known [B].
+    """
     has = csr_array(documents.counts > 0).astype(np.float64)
     return has @ told, (has @ known.astype(np.float64) + ASSUMED) / (np.diff(has.indptr) + ASSUMED)
 
@@ -179,7 +195,9 @@ def _add_up(
 def warn_of_unknown(
     ids: Sequence[str], trust: Floats, reporter: Reporter, *, reads_pieces: bool
 ) -> None:
-    """Say which texts tell a model nothing, or little (NaN: nothing is said); `reads_pieces`: a network suggests labels all the same."""
+    """Say which texts tell a model nothing, or little (NaN: nothing is said); `reads_pieces`: a
+    network suggests labels all the same.
+    """
     nothing = (
         "the network alone, which reads parts of words, suggests labels"
         if reads_pieces

@@ -1,4 +1,6 @@
-"""Models that were trained: loaded, and texts scored with them. Torch is imported only where a model has a network."""
+"""Models that were trained: loaded, and texts scored with them. Torch is imported only where a
+model has a network.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,16 @@ class TokenEvidence:
     labels: Sequence[int]  # their rows of the index
     logits: Floats  # of all labels [L]
     spans: npt.NDArray[np.int64]  # of its tokens in code points, end exclusive [T, 2]
-    weights: Floats  # what the logit of each label loses without each token, or else its attention on them [k, T]
+    # what the logit of each label loses without each token, or else its attention on them [k, T]
+    weights: Floats
     exact: bool  # whether it is what the logit loses
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A model that is loaded once and asked many times: scorers without a network. `NetworkModel` has one."""
+    """A model that is loaded once and asked many times: scorers without a network.
+    `NetworkModel` has one.
+    """
 
     combination: (
         Combination | None
@@ -130,13 +135,17 @@ class TrainedModel:
         choose: Callable[[Floats], Sequence[int]],
         reporter: Reporter,
     ) -> TokenEvidence | None:
-        """The logits of a text, and what those of the labels that are chosen by them lose without each token; None without a network."""
+        """The logits of a text, and what those of the labels that are chosen by them lose
+        without each token; None without a network.
+        """
         return None
 
     def compare_tokens(
         self, text: str, words: Documents, labels: Sequence[int]
     ) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
-        """The spans of a network's tokens [T, 2], and by each other way to weigh them what each is worth for some labels [k, T]."""
+        """The spans of a network's tokens [T, 2], and by each other way to weigh them what each
+        is worth for some labels [k, T].
+        """
         return np.zeros((0, 2), dtype=np.int64), {}
 
 

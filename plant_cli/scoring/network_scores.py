@@ -1,4 +1,6 @@
-"""Documents scored by a network, alone or with scorers; imports torch, which a model of scorers alone does without."""
+"""Documents scored by a network, alone or with scorers; imports torch, which a model of scorers
+alone does without.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ FINAL_SCORES = "whole"
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at rank k. `top_k` on any device."""
+    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index,
+    also at rank k. `top_k` on any device.
+    """
     k = min(k, logits.shape[1])
     best = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
     lowest = logits.gather(1, best).amin(1, keepdim=True)
@@ -75,7 +79,9 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 class TopCollector:
-    """The k best labels of N documents, collected batch after batch; `keep` is given the rows and all logits of each batch."""
+    """The k best labels of N documents, collected batch after batch; `keep` is given the rows
+    and all logits of each batch.
+    """
 
     def __init__(self, documents: int, k: int, keep: Keep | None) -> None:
         self.keep = keep
@@ -86,7 +92,9 @@ class TopCollector:
         )  # pairs with a probability of at least one half, all that were scored
 
     def add(self, rows: Rows, logits: Tensor, candidates: Tensor | None = None) -> None:
-        """Take the best of the logits [b, L] of some documents, on any device; `candidates` [b, L] are the scored pairs (default: all)."""
+        """Take the best of the logits [b, L] of some documents, on any device; `candidates` [b,
+        L] are the scored pairs (default: all).
+        """
         best, values = top_labels(logits, self.labels.shape[1])
         self.labels[rows], self.scores[rows] = (
             best.cpu().numpy(),
@@ -108,9 +116,11 @@ class TopCollector:
 
 
 class PairCollector:
-    """A network's logits of its best labels and of those that scorers list, collected batch after batch.
+    """A network's logits of its best labels and of those that scorers list, collected batch after
+    batch.
 
-    Where a network scores the labels of a shortlist alone, those that scorers list must be among them; the others are left out.
+    Where a network scores the labels of a shortlist alone, those that scorers list must be among
+    them; the others are left out.
     """
 
     def __init__(self, documents: int, labels: int, scored: ScoredDocuments | None) -> None:
@@ -164,7 +174,9 @@ def score_documents(
     scoring: Scoring,
     rescore: Mapping[str, Rescore] | None = None,
 ) -> dict[str, TopLabels]:
-    """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once."""
+    """The best labels of each document by the logits of a network, or by what becomes of them;
+    the network is run once.
+    """
     network.eval()
     rescore = rescore or {FINAL_SCORES: lambda rows, logits: logits}
     sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
@@ -213,7 +225,8 @@ def _score(network: Network, reading: Reading, candidates: Tensor | None) -> Ten
 def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingError:
     section = network.section
     return TrainingError(
-        f"the logits of the network ({section.decoder.name} on {section.backbone.name}) are not numbers",
+        f"the logits of the network ({section.decoder.name} on {section.backbone.name}) are not "
+        "numbers",
         where=f"scoring {scoring.name}"
         + (f", document {rows[0] + 1}" if len(rows) else ", in another process"),
         expected="numbers",
@@ -222,7 +235,9 @@ def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingErro
 
 
 class LogitCombiner:
-    """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`)."""
+    """What becomes of a network's logits where there are scorers, too, or a calibration was
+    learned (`Rescore`).
+    """
 
     def __init__(
         self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0
@@ -372,7 +387,9 @@ class NetworkModel(TrainedModel):
         choose: Callable[[Floats], Sequence[int]],
         reporter: Reporter,
     ) -> TokenEvidence:
-        """The logits of a text, and what those of the chosen labels lose without each of its tokens, or else their attention on these."""
+        """The logits of a text, and what those of the chosen labels lose without each of its
+        tokens, or else their attention on these.
+        """
         self.network.eval()
         decoder, reader = (
             self.network.decoder,
@@ -403,7 +420,9 @@ class NetworkModel(TrainedModel):
     def compare_tokens(
         self, text: str, words: Documents, labels: Sequence[int]
     ) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
-        """The spans of the tokens of a text [T, 2]; their attention, and the length of each logit's gradient at them [k, T]."""
+        """The spans of the tokens of a text [T, 2]; their attention, and the length of each
+        logit's gradient at them [k, T].
+        """
         self.network.eval()
         decoder, scoring = (
             self.network.decoder,

@@ -1,4 +1,6 @@
-"""The texts that `plant suggest` labels: a table, a folder of text files, one text, or standard input."""
+"""The texts that `plant suggest` labels: a table, a folder of text files, one text, or standard
+input.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class NewTexts:
 class TextReader:
     """Reads texts that are to be labelled."""
 
-    data: DataSection  # how the corpus of the run was read: the names of its columns hold, and its encoding where texts are not UTF-8
+    # how the corpus of the run was read: the names of its columns hold, and its encoding where
+    # texts are not UTF-8
+    data: DataSection
     reporter: Reporter  # takes warnings of what is odd but not fatal
     text_column: str | None = (
         None  # another name for the column of texts, or several joined by commas
@@ -103,7 +107,9 @@ class TextReader:
         return replace(found, blocks=self._warn_of_odd(found.blocks))
 
     def _warn_of_odd(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """The same blocks, and then a warning of empty texts, and of those that are perhaps many."""
+        """The same blocks, and then a warning of empty texts, and of those that are perhaps
+        many.
+        """
         empty = total = long = 0
         for ids, texts in blocks:
             empty, total = empty + sum(not text.strip() for text in texts), total + len(texts)
@@ -113,7 +119,8 @@ class TextReader:
             self.reporter.warn(f"{empty} of {total} texts are empty: nothing is suggested for them")
         if long:
             self.reporter.warn(
-                f"{long} of {total} texts have more than {LONG_TEXT:,} characters; with --lines each line is a text"
+                f"{long} of {total} texts have more than {LONG_TEXT:,} characters; with --lines "
+                "each line is a text"
             )
 
     def _find_texts(self, folder: Path) -> list[Path]:
@@ -135,10 +142,14 @@ class TextReader:
                 else " in the folder itself; --recursive reads those below, too"
             )
             self.reporter.warn(
-                f"{len(others):,} files of {folder} are passed over: {shown} (texts are {_ENDINGS_SHOWN} files{where})"
+                f"{len(others):,} files of {folder} are passed over: {shown} (texts are "
+                f"{_ENDINGS_SHOWN} files{where})"
             )
         if not texts:
-            todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
+            todo = (
+                "name a table, or the folder in which the texts are; write texts of other "
+                "documents into .txt files first"
+            )
             names = sorted(one.name for one in folder.iterdir())
             shown = f"{folder}: {first_names(names, IDS_NAMED)}" if names else str(folder)
             expected = f"files such as report.txt in it ({_ENDINGS_SHOWN})"
@@ -165,7 +176,9 @@ class TextReader:
         )
 
     def _open_stream(self, stream: BinaryIO, size: int) -> NewTexts:
-        """JSON lines, answered as they come; a table: a JSON list, or a first line that names the column of texts; else one text."""
+        """JSON lines, answered as they come; a table: a JSON list, or a first line that names
+        the column of texts; else one text.
+        """
         lines = _Arriving(stream)
         if self.lines:
             return NewTexts(blocks=self._answer(lines, size, self._read_plain), total=None)
@@ -179,7 +192,8 @@ class TextReader:
             count = sum(1 for line in text.splitlines() if line.strip())
             if count > 1:
                 self.reporter.note(
-                    f"{STREAM} is read as one text of {count} lines; with --lines each line is a text; JSON lines work, too"
+                    f"{STREAM} is read as one text of {count} lines; with --lines each line is a "
+                    "text; JSON lines work, too"
                 )
             return NewTexts(blocks=iter([(["text"], [text])]), total=1)
         with TemporaryDirectory() as folder:
@@ -213,7 +227,9 @@ class TextReader:
         )
 
     def _read_objects(self, lines: Iterable[NumberedBytes]) -> Iterator[Pair]:
-        """A line that cannot be read is an empty document, since whoever sends the lines waits for an answer to each."""
+        """A line that cannot be read is an empty document, since whoever sends the lines waits
+        for an answer to each.
+        """
         ids = self.id_column or self.data.id_column or "doc_id"
         for number, line in lines:
             if not line.strip():
@@ -222,7 +238,11 @@ class TextReader:
             names = text_columns(self._texts, list(entry))
             cells = [entry.get(name) for name in names]
             if not why and not set(names) <= set(entry):
-                why = f"there is no '{shorten(next(name for name in names if name not in entry))}'; it has: {show_names(entry)}"
+                why = (
+                    "there is no "
+                    f"'{shorten(next(name for name in names if name not in entry))}'; it has: "
+                    f"{show_names(entry)}"
+                )
             elif not why and not all(isinstance(cell, str | int | float | None) for cell in cells):
                 why = "its text is a list or an object"
             if why:
@@ -244,7 +264,8 @@ class TextReader:
         )
         if usual:
             self.reporter.note(
-                f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)"
+                f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding "
+                "names another)"
             )
         frame = scan_table(Path(path), encoding=self.encoding or usual)
         schema = frame.collect_schema()
@@ -255,8 +276,10 @@ class TextReader:
                 raise DataError(
                     f"there is no column '{shorten(text)}'",
                     where=path,
-                    expected=f"a column of texts, called as in the run's corpus; the table has: {show_names(schema)}",
-                    todo=f"name it with --text-column: {near} (the first line of a table names its columns)",
+                    expected="a column of texts, called as in the run's corpus; the table has: "
+                    f"{show_names(schema)}",
+                    todo=f"name it with --text-column: {near} (the first line of a table names "
+                    "its columns)",
                 )
         total = count_rows(frame, path)
         if not total:
@@ -287,7 +310,9 @@ class TextReader:
     def _identify(
         self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int
     ) -> list[str]:
-        """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
+        """The id of each row: its cell in the column of ids, else its number, which is never
+        taken in silence where there may be ids.
+        """
         wanted = self.id_column or self.data.id_column
         column, rows, schema = (
             wanted or "doc_id",
@@ -299,8 +324,9 @@ class TextReader:
                 raise DataError(
                     f"there is no column '{column}'",
                     where=path,
-                    expected=f"the ids of the texts, {'as --id-column says' if self.id_column else 'as in the corpus of the run'}; "
-                    + near_names(column, map(shorten, schema)),
+                    expected="the ids of the texts, "
+                    f"{'as --id-column says' if self.id_column else 'as in the corpus of the run'}; "
+                    "" + near_names(column, map(shorten, schema)),
                     todo="name the column of the ids with --id-column, or rename it",
                 )
             others = [name for name in schema if name not in texts]
@@ -312,7 +338,8 @@ class TextReader:
                 unlike = [name for name, count in zip(plain, counts, strict=True) if count == total]
                 named = ", ".join(f"'{shorten(name)}'" for name in unlike or others)
                 self.reporter.warn(
-                    f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
+                    "there is no column 'doc_id': the texts are numbered by row; --id-column "
+                    f"names their ids, perhaps {named}"
                 )
             return rows
         _refuse_unreadable(schema, [column], path)
@@ -320,7 +347,8 @@ class TextReader:
         missing = sum(not cell for cell in cells)
         if missing:
             self.reporter.warn(
-                f"{missing} of {total} texts have no id in '{column}': the number of the row is taken instead"
+                f"{missing} of {total} texts have no id in '{column}': the number of the row is "
+                "taken instead"
             )
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
@@ -388,7 +416,8 @@ def _refuse_unreadable(schema: pl.Schema, names: Sequence[str], where: str) -> N
         dtype = schema[name]
         if dtype.is_nested() or str(dtype).startswith(("Binary", "Duration")):
             raise DataError(
-                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes or times'}",
+                f"the column '{name}' holds "
+                f"{'lists or objects' if dtype.is_nested() else 'bytes or times'}",
                 where=f"{where}, column {name}",
                 expected="a text or a number in each row",
                 todo="write them as text; --id-column names another column of ids",

@@ -1,4 +1,6 @@
-"""The trained model of a run for Python callers: it takes texts and gives labels with their names and titles."""
+"""The trained model of a run for Python callers: it takes texts and gives labels with their
+names and titles.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ class OpenModel:
     holder: TemporaryDirectory[str] | None = None  # of a run that goes with the model
 
     def save(self, path: Path | str) -> None:
-        """Keep the run as a folder, which `load` opens and every command takes; what only saves time is left out.
+        """Keep the run as a folder, which `load` opens and every command takes; what only saves
+        time is left out.
 
         Raises:
             UsageError: something is there.
@@ -83,7 +86,9 @@ class OpenModel:
     def suggest(
         self, texts: Sequence[str], *, k: int = 10, batch: int = 16, why: bool = False
     ) -> list[list[Suggestion]]:
-        """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
+        """The k best labels of each text, best first; none for an empty text, or one that tells
+        a model without a network nothing.
+        """
         _refuse_strings(texts, "texts")
         top = self.model.score(
             texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why)
@@ -125,7 +130,8 @@ class OpenModel:
         ]
 
     def explain(self, text: str, labels: Sequence[str]) -> list[Explanation]:
-        """Why some labels, by their ids, have the scores that they have in a text: one explanation each.
+        """Why some labels, by their ids, have the scores that they have in a text: one explanation
+        each.
 
         Raises:
             UsageError: an id is none of the run's labels.
@@ -144,7 +150,9 @@ class OpenModel:
         )
 
     def find_trust(self, texts: Sequence[str], trust: Trust | None) -> Trust:
-        """How far each text is believed [N], NaN for an empty one; NaN for all where the model does not say."""
+        """How far each text is believed [N], NaN for an empty one; NaN for all where the model
+        does not say.
+        """
         given = [bool(text.strip()) for text in texts]
         return np.where(given, np.nan if trust is None else trust, np.nan)
 
@@ -178,7 +186,8 @@ def open_model(
     sets: Sequence[str] = (),
     reporter: Reporter | None = None,
 ) -> OpenModel:
-    """Load the model that `finetune` left in a run, as `plant suggest` does. Nothing is written to the run.
+    """Load the model that `finetune` left in a run, as `plant suggest` does. Nothing is written to
+    the run.
 
     Args:
         run_path: the run folder.
@@ -187,8 +196,8 @@ def open_model(
         reporter: where warnings and progress go; None: nowhere.
 
     Raises:
-        ArtefactError: there is no such run, `finetune` has not finished, its files are damaged, or the model runs code of its own and
-            `sets` do not allow it.
+        ArtefactError: there is no such run, `finetune` has not finished, its files are damaged, or
+            the model runs code of its own and `sets` do not allow it.
     """
     heard = reporter or SilentReporter()
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
@@ -220,11 +229,13 @@ def fit(
     validation: float = 0.1,
     **options: Any,
 ) -> OpenModel:
-    """A model of texts and their labels, by scorers alone unless `network=True`. Its run goes with it; `save` keeps it.
+    """A model of texts and their labels, by scorers alone unless `network=True`. Its run goes with
+    it; `save` keeps it.
 
     Args:
         texts: N of them.
-        labels: the ids of each, N lists; or 0 and 1, an array or sparse matrix [N, L] whose columns have numbers as ids.
+        labels: the ids of each, N lists; or 0 and 1, an array or sparse matrix [N, L] whose columns
+            have numbers as ids.
         titles: of labels by their ids.
         validation: share of the texts by which weights, probabilities and thresholds are chosen.
         options: of `plant finetune`, such as `scorers=["words", "neighbours"]`.

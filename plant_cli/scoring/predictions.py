@@ -58,10 +58,11 @@ def write_predictions(
 
 
 def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
-    """`doc_id`, `label_indices`, `scores` of predictions of ours; None if the file is another tool's or has another label order.
+    """`doc_id`, `label_indices`, `scores` of predictions of ours; None if the file is another
+    tool's or has another label order.
 
-    Names are then what there is to go by: another run may have the same documents under another label order. So it is for files that
-    were written before there was `label_indices`.
+    Names are then what there is to go by: another run may have the same documents under another
+    label order. So it is for files that were written before there was `label_indices`.
     """
     try:
         with panics_as_errors():
@@ -80,7 +81,8 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 
 def list_parts(folder: Path) -> dict[str, Path]:
-    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none.
+    """The predictions by each part of the model alone in the folder of `predict`, by the name of
+    the part; empty if there are none.
 
     Of a finished stage they are those that it recorded.
     """
@@ -96,7 +98,9 @@ def list_parts(folder: Path) -> dict[str, Path]:
 def write_part_predictions(
     folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex
 ) -> None:
-    """Write the predictions by each part of the model alone, labels and scores [N, K]; those of an earlier attempt are removed."""
+    """Write the predictions by each part of the model alone, labels and scores [N, K]; those of
+    an earlier attempt are removed.
+    """
     for old in (folder / PARTS_FOLDER).glob("[!.]*.parquet"):
         old.unlink()
     if parts:
@@ -112,7 +116,8 @@ COMMAND = "plant predict --auc"
 
 
 class ScoreWriter:
-    """Writes the logits of documents at their rows of [N, L], in any order, and reads back what it wrote.
+    """Writes the logits of documents at their rows of [N, L], in any order, and reads back what it
+    wrote.
 
     Written, not mapped: on a full disk a write raises an error, and a mapped page ends the process.
     """
@@ -141,7 +146,9 @@ class ScoreWriter:
 def writing_scores(
     folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str
 ) -> Iterator[ScoreWriter]:
-    """A writer of the scores of documents; the files are whole when the block ends well, and not there when it does not."""
+    """A writer of the scores of documents; the files are whole when the block ends well, and
+    not there when it does not.
+    """
     (folder / SCORES_DESCRIPTION_FILE).unlink(missing_ok=True)
     with replacing(folder / SCORES_FILE) as partial, partial.open("w+b") as file:
         file.truncate(len(doc_ids) * labels * STORED.itemsize)
@@ -213,10 +220,13 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
     )
     enough = f"--auc-disk {-(-need // 10**9)}GB" if need <= free else "--run DIR on a larger disk"
     raise ResourceError(
-        f"every score of {documents} documents and {labels} labels takes {show_size(need)}: {exceeded}",
+        f"every score of {documents} documents and {labels} labels takes {show_size(need)}: "
+        f"{exceeded}",
         where=str(folder / SCORES_FILE),
-        expected=f"room for {show_size(need)} (4 bytes a score); {show_size(free)} are free, the limit is {show_size(budget)}",
-        todo=f"`{COMMAND}` with {enough}, or leave --auc out: all other metrics need the best labels only",
+        expected=f"room for {show_size(need)} (4 bytes a score); {show_size(free)} are free, the "
+        f"limit is {show_size(budget)}",
+        todo=f"`{COMMAND}` with {enough}, or leave --auc out: all other metrics need the best "
+        "labels only",
     )
 
 

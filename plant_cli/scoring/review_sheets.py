@@ -1,4 +1,6 @@
-"""Sheets in which people accept and reject labels: written, and read after a spreadsheet program or a server wrote to them."""
+"""Sheets in which people accept and reject labels: written, and read after a spreadsheet
+program or a server wrote to them.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,8 @@ def review_rows(document: SuggestedDocument) -> Iterator[tuple[Any, ...]]:
 
 
 def write_sheet(path: Path, documents: Iterable[SuggestedDocument]) -> None:
-    """Write a sheet, atomically, in the format that its name promises; no cell of one for spreadsheet programs begins a formula.
+    """Write a sheet, atomically, in the format that its name promises; no cell of one for
+    spreadsheet programs begins a formula.
 
     Raises:
         DataError: there are more rows than a workbook has.
@@ -124,7 +127,8 @@ class ReviewedRow:
 
 
 def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
-    """The rows of a sheet, or of the feedback that `plant serve` keeps; whose rows have no `who` and `time` have the file's.
+    """The rows of a sheet, or of the feedback that `plant serve` keeps; whose rows have no `who`
+    and `time` have the file's.
 
     Raises:
         DataError: it is no table, or lacks a column.
@@ -166,7 +170,8 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
     if odd:
         listed = first_names([*odd.values()], _LISTED)
         reporter.warn(
-            f"{path}: words that are neither {ACCEPT} nor {REJECT_LABEL} count as undecided: {listed}"
+            f"{path}: words that are neither {ACCEPT} nor {REJECT_LABEL} count as undecided: "
+            f"{listed}"
         )
     return rows
 
@@ -198,7 +203,9 @@ def _read_table(path: Path, reporter: Reporter) -> tuple[pl.DataFrame, int]:
 
 
 def _find_header(book: Mapping[str, Sequence[Sequence[str]]]) -> tuple[str, int]:
-    """The sheet whose first rows name the columns, and how many rows stand above these; else the first."""
+    """The sheet whose first rows name the columns, and how many rows stand above these; else
+    the first.
+    """
     for title, rows in book.items():
         for above, row in enumerate(rows[:_ABOVE]):
             if {*_NEEDED} <= {cell.strip().lower() for cell in row}:

@@ -1,10 +1,14 @@
-"""What makes up the log-odds of a label: the base, and what the network and each view of the scorers add.
+"""What makes up the log-odds of a label: the base, and what the network and each view of the
+scorers add.
 
-The logit of a label is a weighted sum of what the sources say (`fusion`, `calibration`), then perhaps a rising map of it, then perhaps a
-mean with the base rate. What follows the sum is a function f of one number, so that the shares of the parts are those of integrated
-gradients on the straight line from a label without any evidence: p_i (f(r + Σ p) − f(r)) / Σ p, which add up to f(r + Σ p) − f(r) exactly.
+The logit of a label is a weighted sum of what the sources say (`fusion`, `calibration`), then
+perhaps a rising map of it, then perhaps a mean with the base rate. What follows the sum is a
+function f of one number, so that the shares of the parts are those of integrated gradients on the
+straight line from a label without any evidence: p_i (f(r + Σ p) − f(r)) / Σ p, which add up to f(r
++ Σ p) − f(r) exactly.
 
-Source: Sundararajan et al. 2017, Axiomatic attribution for deep networks; docs/maths.md says what r and the p_i are.
+Source: Sundararajan et al. 2017, Axiomatic attribution for deep networks; docs/maths.md says what r
+and the p_i are.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ LEAST = 0.05  # log-odds below which a part is not named as a reason
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSums:
-    """The log-odds of k labels of one document, and how they come about; the base is what is left of them."""
+    """The log-odds of k labels of one document, and how they come about; the base is what is
+    left of them.
+    """
 
     whole: Floats  # log-odds [k]
     network: Floats  # what the network adds [k]
@@ -52,7 +58,8 @@ class ScoreSums:
             labels: rows of the label index [k].
             scored: documents that the scorers have scored, if there are any, and which of them.
             row: the document.
-            network: its logits [k], and that of an average label (`average_logit`); None without a network.
+            network: its logits [k], and that of an average label (`average_logit`); None without a
+                network.
         """
         k, rows = len(labels), np.full(len(labels), row)
         logits, average = (
@@ -114,7 +121,9 @@ class ScoreSums:
 
 
 def average_logit(logits: Floats, listed: Ints | None) -> float:
-    """The mean of a network's logits [L] over the labels that scorers list for the document; over all where there are none."""
+    """The mean of a network's logits [L] over the labels that scorers list for the document;
+    over all where there are none.
+    """
     cut = np.clip(logits, -LIMIT, LIMIT)
     return float((cut if listed is None or not len(listed) else cut[listed]).mean())
 
@@ -125,9 +134,11 @@ def explain_labels(
     labels: Ints,
     network: tuple[Floats, Floats] | None = None,
 ) -> list[list[Reason]]:
-    """Reasons for some labels of each document, the part that adds most first: `network +2.3; titles +2.1 (…); words +0.8 (…)`.
+    """Reasons for some labels of each document, the part that adds most first: `network +2.3;
+    titles +2.1 (…); words +0.8 (…)`.
 
-    The number is what the part adds to the log-odds. A network gives its logits of these labels [B, k] and those of average labels [B].
+    The number is what the part adds to the log-odds. A network gives its logits of these labels [B,
+    k] and those of average labels [B].
     """
     scorers, documents, explained = scored.scorers, scored.documents, []
     for row, chosen in enumerate(labels):
@@ -161,7 +172,9 @@ def explain_labels(
 
 
 def join_reasons(parts: Mapping[str, tuple[float, Reason]]) -> Reason:
-    """One reason of what each part adds, and its own reason; the part that adds most first, without those that add next to nothing."""
+    """One reason of what each part adds, and its own reason; the part that adds most first,
+    without those that add next to nothing.
+    """
     texts, words = [], dict[str, None]()
     for name, (amount, reason) in sorted(parts.items(), key=lambda part: -part[1][0]):
         if amount >= LEAST:

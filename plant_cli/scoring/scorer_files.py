@@ -1,6 +1,8 @@
-"""`scorers.json` and `scorers/*.safetensors`: the scorers of a trained model, and how much each part counts.
+"""`scorers.json` and `scorers/*.safetensors`: the scorers of a trained model, and how much each
+part counts.
 
-Large tensors that several scorers have, such as the vectors of the training documents, are stored once, in `scorers/_shared.safetensors`.
+Large tensors that several scorers have, such as the vectors of the training documents, are stored
+once, in `scorers/_shared.safetensors`.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def write_scorers(
     *,
     own_counts: bool = False,
 ) -> None:
-    """Write the files into the folder of their model, `scorers.json` last; `own_counts`: documents are not counted as in the run."""
+    """Write the files into the folder of their model, `scorers.json` last; `own_counts`:
+    documents are not counted as in the run.
+    """
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
     known = None if fused is None else fused.known
@@ -123,7 +127,9 @@ def write_scorers(
 def share_tensors(
     all_tensors: Sequence[Tensors],
 ) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, str]]]:
-    """Large tensors that several scorers have, by the hash of their content, and of each scorer the hash of each that it shares."""
+    """Large tensors that several scorers have, by the hash of their content, and of each scorer
+    the hash of each that it shares.
+    """
     hashes = [
         {name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE_TENSOR}
         for tensors in all_tensors
@@ -147,7 +153,9 @@ def _hash(tensor: npt.NDArray[Any]) -> str:
 def read_scorers(
     folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup
 ) -> Combination | None:
-    """The scorers and the calibration in the folder of a trained model, or None if there is nothing."""
+    """The scorers and the calibration in the folder of a trained model, or None if there is
+    nothing.
+    """
     path = folder / SCORERS_FILE
     if not path.exists():
         return None

@@ -79,11 +79,14 @@ def fit_scorers(
     added: Sequence[str] = (),
     rule: RelevanceRule = BY_INFORMATION,
 ) -> FusionFit | None:
-    """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
+    """Fit scorers on train, learn from left-out scores of a sample of train how much each counts,
+    and score validation, if it is given.
 
-    `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
-    None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
-    `vocabulary` is that of `fit_fusion`, and `added` are labels that people added to the corpus. `rule` finds the relevance of words.
+    `words` are those of the training documents. A scorer that fails raises an error or, with
+    `allow_missing`, is left out with a warning; None if no scorer is left. Scorers that were `kept`
+    are not fitted again, and others are kept as soon as they are fitted. `vocabulary` is that of
+    `fit_fusion`, and `added` are labels that people added to the corpus. `rule` finds the relevance
+    of words.
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
@@ -187,13 +190,16 @@ def _find_titles(labels: LabelIndex, reporter: Reporter) -> Sequence[str | None]
     if len(words) <= len(labels.ids) / 2:
         return labels.titles
     reporter.note(
-        f"no label has a title, but most ids are words, such as '{max(words, key=str.isalpha)}': scorers read them as titles"
+        f"no label has a title, but most ids are words, such as '{max(words, key=str.isalpha)}': "
+        "scorers read them as titles"
     )
     return labels.ids
 
 
 def _is_of_words(label: str) -> bool:
-    """Whether an id is not an address, has three letters in a row, and more letters than other characters."""
+    """Whether an id is not an address, has three letters in a row, and more letters than other
+    characters.
+    """
     return (
         "://" not in label
         and _WORD.search(label) is not None
@@ -208,7 +214,9 @@ def _fit(
     others: ScorerInput | None,
     kept: KeptScorers | None,
 ) -> Fitted:
-    """Fit a scorer on all training documents, or on the `others` of those whose scores teach the weights; or take one that was kept."""
+    """Fit a scorer on all training documents, or on the `others` of those whose scores teach
+    the weights; or take one that was kept.
+    """
     if kept is not None and (found := kept.find(spec, options)) is not None:
         given.reporter.note(f"scorer {spec.name}: as it was fitted before the stop")
         return found
@@ -230,7 +238,8 @@ def _fit(
         _tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out
     ):
         given.reporter.note(
-            f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?"
+            f"scorer {spec.name}: tells no labels apart here; are titles in the language of the "
+            "texts?"
         )
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
     named = NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
@@ -240,7 +249,9 @@ def _fit(
 
 
 def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
-    """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
+    """Whether pairs of labels are in the right order more often than by chance; few documents
+    are no reason to doubt it.
+    """
     return (
         len(shares) < DOCUMENTS_FOR_A_NOTE
         or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
@@ -263,7 +274,9 @@ def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> 
 
 
 def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerInput:
-    """The training documents without some; what is left of them `once` has no word that none of them has."""
+    """The training documents without some; what is left of them `once` has no word that none of
+    them has.
+    """
     kept = np.setdiff1d(np.arange(len(given.documents)), rows)
     documents = given.documents.take(kept)
     documents = drop_unused(documents) if once else documents
@@ -280,7 +293,9 @@ def _weigh(
     vocabulary: bool,
     added: npt.NDArray[np.bool_],
 ) -> ScoredDocuments:
-    """Left-out scores of train by the scorers, and the weights that they teach; some labels were `added` [L]."""
+    """Left-out scores of train by the scorers, and the weights that they teach; some labels
+    were `added` [L].
+    """
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     counts[added & np.isin(np.arange(len(counts)), given.label_of)] *= -1
     pairs, gold = (
@@ -307,7 +322,8 @@ def _weigh(
     )
     if learned_nothing(fusion):
         given.reporter.warn(
-            f"the weights of the scorers could not be learned, so all count alike: in the sample of {len(given.rows)} training documents "
+            "the weights of the scorers could not be learned, so all count alike: in the sample "
+            f"of {len(given.rows)} training documents "
             "no label has both another training document and a place in the list of a scorer"
         )
     scorers = [scorer for scorer, _ in fitted.values()]

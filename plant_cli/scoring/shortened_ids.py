@@ -1,4 +1,6 @@
-"""Ids that a spreadsheet program changed: 007 became 7, 1E5 became 1,00E+05, a date another date. They are found again."""
+"""Ids that a spreadsheet program changed: 007 became 7, 1E5 became 1,00E+05, a date another
+date. They are found again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _DIGITS_KEPT = 1e-5  # share by which a number differs that a spreadsheet shows 
 
 
 def may_be(shown: str, own: str) -> bool:
-    """Whether a spreadsheet may show `own` as `shown`: another number of zeros, digits or blanks, another order of a date."""
+    """Whether a spreadsheet may show `own` as `shown`: another number of zeros, digits or
+    blanks, another order of a date.
+    """
     shown, own = shown.strip(), own.strip()
     if shown.casefold() == own.casefold():
         return True
@@ -37,7 +41,8 @@ def beginning(text: str) -> str:
 def find_again(
     shown: Iterable[tuple[str, str]], documents: Iterable[tuple[str, str]]
 ) -> Mapping[tuple[str, str], str]:
-    """The ids of documents of which a sheet shows another id: by the beginning of the text, else by an id that may be it.
+    """The ids of documents of which a sheet shows another id: by the beginning of the text, else by
+    an id that may be it.
 
     Args:
         shown: ids with texts, or their beginnings, as the sheet has them.

@@ -1,4 +1,6 @@
-"""Sparse scores: few labels of a document are listed with their score, and all others have a floor; the k best of them."""
+"""Sparse scores: few labels of a document are listed with their score, and all others have a
+floor; the k best of them.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,21 @@ DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the
 class SparseScores:
     """Scores of B documents for L labels.
 
-    A label that is not listed has a floor. A scorer has one floor for a document (G = 1), which such a label scores at most. A fused or
-    calibrated logit has one for each training frequency: labels that no scorer lists differ by that alone.
+    A label that is not listed has a floor. A scorer has one floor for a document (G = 1), which
+    such a label scores at most. A fused or calibrated logit has one for each training frequency:
+    labels that no scorer lists differ by that alone.
     """
 
-    matrix: csr_array  # scores of the listed labels, csr [B, L] float32; columns of a row ascend, a stored zero counts
+    # scores of the listed labels, csr [B, L] float32; columns of a row ascend, a stored zero counts
+    matrix: csr_array
     floors: Floats32  # scores of the labels that are not listed, by group [B, G]
     groups: Ints | None = None  # the group of each label [L]; None: all are in one
 
     @classmethod
     def of(cls, matrix: csr_array, k: int = LABELS_LISTED) -> SparseScores:
-        """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is taken to be cut."""
+        """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is
+        taken to be cut.
+        """
         lists = csr_array(matrix.astype(np.float32))
         lists.sort_indices()
         sizes = np.diff(lists.indptr)
@@ -51,7 +57,9 @@ class SparseScores:
 
     @classmethod
     def join(cls, parts: Iterable[SparseScores], labels: int) -> SparseScores:
-        """Scores of consecutive documents as one, by one floor a document; of no documents, for so many labels."""
+        """Scores of consecutive documents as one, by one floor a document; of no documents, for
+        so many labels.
+        """
         scored = list(parts) or [cls.of(no_scores(0, labels))]
         matrix = csr_array(vstack([part.matrix for part in scored], format="csr"))
         return cls(matrix=matrix, floors=np.concatenate([part.floors for part in scored]))
@@ -78,9 +86,11 @@ class SparseScores:
         return scores
 
     def top(self, k: int, check: Callable[[], None] = lambda: None) -> tuple[Ints, Floats32, int]:
-        """The k best labels of each document and their scores [B, k], best first, and how many pairs score at least 0.
+        """The k best labels of each document and their scores [B, k], best first, and how many
+        pairs score at least 0.
 
-        A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
+        A smaller index comes first among equals: they are the labels that `dense` would give, which
+        is not computed.
         """
         documents, width = self.matrix.shape[0], min(k, self.matrix.shape[1])
         labels, scores = (
@@ -144,7 +154,8 @@ class SparseScores:
 
 
 def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float64]:
-    """The share of (label, other label) pairs that scores put in the right order, ties counting half: 0.5 by chance.
+    """The share of (label, other label) pairs that scores put in the right order, ties counting
+    half: 0.5 by chance.
 
     It is of each document that has some of the labels and not all.
     Labels that are not listed tie below those that are.
@@ -180,7 +191,9 @@ def no_scores(documents: int, labels: int) -> csr_array:
 
 
 def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
-    """Where (row, column) pairs [P] are stored in a csr matrix whose columns ascend; −1 for those that are not."""
+    """Where (row, column) pairs [P] are stored in a csr matrix whose columns ascend; −1 for
+    those that are not.
+    """
     keys = list_pairs(matrix)
     wanted = rows * np.int64(matrix.shape[1]) + columns
     at = np.searchsorted(keys, wanted)
@@ -189,14 +202,18 @@ def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
 
 
 def list_pairs(matrix: csr_array) -> Ints:
-    """Row · width + column of every stored entry of a csr matrix, ascending where its columns do."""
+    """Row · width + column of every stored entry of a csr matrix, ascending where its columns
+    do.
+    """
     rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
     keys: Ints = rows * matrix.shape[1] + matrix.indices
     return keys
 
 
 def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseScores:
-    """The k best labels of each document by scores [B, L], an array, or csr of the labels that have one; a smaller index wins every tie."""
+    """The k best labels of each document by scores [B, L], an array, or csr of the labels that
+    have one; a smaller index wins every tie.
+    """
     if isinstance(values, np.ndarray):
         columns = np.arange(values.shape[1])
         given: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = (
@@ -229,7 +246,9 @@ def cut_rows(rows: int, width: int, pairs: int = DOCUMENT_LABEL_PAIRS) -> Iterat
 
 
 def cut_folds(documents: int, wanted: int) -> list[Ints]:
-    """Positions of those of two or more documents that are left out together, so that no more than a fifth of them is missing at a time."""
+    """Positions of those of two or more documents that are left out together, so that no more
+    than a fifth of them is missing at a time.
+    """
     number = -(-wanted // max(1, documents // DOCUMENTS_PER_LEFT_OUT))
     fold = np.random.default_rng(FIXED_SEED).permutation(wanted) % max(1, number)
     return [np.flatnonzero(fold == part) for part in range(number)]

@@ -1,4 +1,6 @@
-"""New texts with the labels that a model suggests for them, some texts at a time; what is done is kept in a file until all is."""
+"""New texts with the labels that a model suggests for them, some texts at a time; what is done
+is kept in a file until all is.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,8 @@ class Suggesting:
     def answer(
         self, new: NewTexts, reporter: Reporter, done: int = 0
     ) -> Iterator[list[SuggestedDocument]]:
-        """The documents in blocks as they are read; then warnings of what was not read, or tells the model nothing, and of more labels.
+        """The documents in blocks as they are read; then warnings of what was not read, or tells
+        the model nothing, and of more labels.
 
         Args:
             new: the texts.
@@ -162,19 +165,23 @@ class Suggesting:
                 task.advance(len(ids))
         if cut:
             warn(
-                f"{cut:.0f} of {len(seen)} texts are longer than the network reads; the rest of them is not read "
+                f"{cut:.0f} of {len(seen)} texts are longer than the network reads; the rest of "
+                "them is not read "
                 "(to read it, train with --set model.backbone.max_tokens=…)"
             )
         if trusts:
             self.opened.warn_of_unknown(seen, np.concatenate(trusts))
         if full:  # labels after the last one may be assigned, too
             warn(
-                f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more"
+                f"in {full} texts the last of the {k} labels that were looked at is assigned: "
+                f"--top-k {10 * k} looks at more"
             )
 
 
 class KeptDocuments:
-    """The file beside an output that keeps the documents that are done, a line each: a process that was stopped goes on after them."""
+    """The file beside an output that keeps the documents that are done, a line each: a process
+    that was stopped goes on after them.
+    """
 
     def __init__(self, path: Path, made_by: Mapping[str, Any], *, anew: bool) -> None:
         self.path, self.number = path, 0
@@ -225,7 +232,8 @@ class KeptDocuments:
         raise UsageError(
             f"an earlier command left the beginning of other suggestions: {why}",
             where=str(self.path),
-            expected="the same texts, model and options: then the work goes on after this beginning",
+            expected="the same texts, model and options: then the work goes on after this "
+            "beginning",
             todo="repeat that command, choose another output, or begin anew with --force",
         )
 
@@ -257,7 +265,8 @@ def keeping(
         except BaseException:
             if kept.number:
                 reporter.note(
-                    f"{kept.number:,} texts are done and kept in {path}: the same command goes on after them"
+                    f"{kept.number:,} texts are done and kept in {path}: the same command goes on "
+                    "after them"
                 )
             else:
                 path.unlink(missing_ok=True)

@@ -1,4 +1,6 @@
-"""Suggested labels as files: tables with a row for each suggestion or for each text, and what other tools read."""
+"""Suggested labels as files: tables with a row for each suggestion or for each text, and what
+other tools read.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,15 @@ LIST_COLUMNS = {
     "why": pl.String,
 }
 TOOLS = ("annif", "trec", "xml", "npz")
-"""Formats of other tools; `xml` is XMLRepository's sparse text, and it and `npz` number the labels."""
+"""Formats of other tools; `xml` is XMLRepository's sparse text, and it and `npz` number the
+labels.
+"""
 _ENDINGS = {".npz": "npz", ".trec": "trec", ".run": "trec"}
 
 
 def find_form(path: Path, to: str | None, *, force: bool) -> str:
-    """The format of a file that is to be written, by its name, or the one that is asked for; ask before long work for it.
+    """The format of a file that is to be written, by its name, or the one that is asked for; ask
+    before long work for it.
 
     Raises:
         UsageError: it is there already, or has a name that the format does not have.
@@ -73,7 +78,8 @@ def write_suggestions(
     """Write suggested labels, atomically.
 
     Args:
-        path: the file; for formats that number the labels, `PATH.labels.txt` gets a label a line, in their order.
+        path: the file; for formats that number the labels, `PATH.labels.txt` gets a label a line,
+            in their order.
         documents: what is written.
         form: as `find_form` gives it.
         labels: ids of all labels of the run, in their order.

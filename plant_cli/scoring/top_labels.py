@@ -36,7 +36,8 @@ class TopLabels:
         float  # share of the scored (document, label) pairs with a probability of at least one half
     )
     shortlist_recall: float | None = (
-        None  # share of the K best that a shortlist proposed, on a sample; None: every label was scored
+        # share of the K best that a shortlist proposed, on a sample; None: every label was scored
+        None
     )
     cut: Cut = field(default_factory=Cut)  # what of the documents the network did not read
     parts: Mapping[str, TopLabels] = field(
@@ -81,7 +82,9 @@ class TopLabels:
         )
 
     def bar(self, excluded: Rows, k: int | None = None) -> TopLabels:
-        """The same with excluded labels behind all others, at score 0; with `k` the k best labels that are not excluded."""
+        """The same with excluded labels behind all others, at score 0; with `k` the k best
+        labels that are not excluded.
+        """
         out = np.isin(self.labels, excluded)
         order = np.argsort(out + 2 * np.isneginf(self.scores), axis=1, kind="stable")
         if k is not None:
@@ -152,8 +155,9 @@ class Scoring:
 def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Sigmoids of falling logits [B, k] that fall where these do.
 
-    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
-    by the scores finds the order of the logits, and a threshold can lie between them.
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next
+    smaller number, so that whoever ranks by the scores finds the order of the logits, and a
+    threshold can lie between them.
     """
     scores: npt.NDArray[np.float64] = expit(logits)
     for rank in range(1, scores.shape[1]):

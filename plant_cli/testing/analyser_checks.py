@@ -1,4 +1,6 @@
-"""Checks of analysers: each word becomes one word, the same one whenever it is met; a language that is not known is refused."""
+"""Checks of analysers: each word becomes one word, the same one whenever it is met; a language
+that is not known is refused.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def words_become_words(spec: AnalyserSpec) -> None:
 
 @check(AnalyserSpec)
 def words_stand_alone(spec: AnalyserSpec) -> None:
-    """A word is reduced alike whatever was reduced before, and by another reducer of the language."""
+    """A word is reduced alike whatever was reduced before, and by another reducer of the
+    language.
+    """
     for (language, reducer), (_, other) in zip(_load(spec), _load(spec), strict=True):
         first = [reducer.reduce(word) for word in ANALYSED_WORDS]
         again = [other.reduce(word) for word in reversed(ANALYSED_WORDS)][::-1]
@@ -49,7 +53,9 @@ def words_stand_alone(spec: AnalyserSpec) -> None:
 
 @check(AnalyserSpec)
 def declared_languages_are_known(spec: AnalyserSpec) -> None:
-    """`load` takes all declared languages; without a declaration it refuses a language that there is not with a `LookupError`."""
+    """`load` takes all declared languages; without a declaration it refuses a language that
+    there is not with a `LookupError`.
+    """
     if spec.languages is None:
         with pytest.raises(LookupError):
             spec.load(default_options(spec), "x-none")

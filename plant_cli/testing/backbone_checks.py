@@ -1,4 +1,6 @@
-"""Checks of backbones: tokens that point into their text, hidden states that depend on the document alone, truncation that is counted."""
+"""Checks of backbones: tokens that point into their text, hidden states that depend on the
+document alone, truncation that is counted.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def spans_point_into_the_text(spec: BackboneSpec) -> None:
 
 @check(BackboneSpec)
 def every_word_is_covered(spec: BackboneSpec) -> None:
-    """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
+    """Every letter of the first text belongs to a token, so that words can be found among the
+    tokens.
+    """
     batch = tokenize(_loaded(spec), BACKBONE_TEXTS[:1])
     covered = {position for start, end in batch.spans[0] for position in range(start, end)}
     lost = [
@@ -66,7 +70,9 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
 
 @check(BackboneSpec)
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
-    """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
+    """Hidden states [B, T, H] and a boolean mask with as many true positions as there are
+    tokens.
+    """
     hidden, mask = _encode(_loaded(spec), BACKBONE_TEXTS)
     assert tuple(hidden.shape) == (*mask.shape, _loaded(spec).hidden_size), (
         f"hidden states have shape {tuple(hidden.shape)}"
@@ -82,7 +88,9 @@ def windows_are_joined(spec: BackboneSpec) -> None:
 
 @check(BackboneSpec)
 def documents_stand_alone(spec: BackboneSpec) -> None:
-    """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
+    """Neither padding nor the other documents of the batch, nor their order, change a
+    document's hidden states.
+    """
     backbone = _loaded(spec)
     batch = tokenize(backbone, BACKBONE_TEXTS)
     with torch.no_grad():
@@ -103,7 +111,9 @@ def documents_stand_alone(spec: BackboneSpec) -> None:
 
 @check(BackboneSpec)
 def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
-    """A text beyond the limit keeps `max_length` tokens at most, and the tokens dropped are counted."""
+    """A text beyond the limit keeps `max_length` tokens at most, and the tokens dropped are
+    counted.
+    """
     backbone = _loaded(spec)
     piece = "pneumonia and fever "
     per_piece = len(tokenize(backbone, [piece]).ids[0])

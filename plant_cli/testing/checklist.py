@@ -1,4 +1,6 @@
-"""The list of conformance checks by kind of component, the cases of a plugin, and the checks of every component."""
+"""The list of conformance checks by kind of component, the cases of a plugin, and the checks of
+every component.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _CHECKS: dict[type[Spec], list[Check]] = defaultdict(list)
 
 
 def check(kind: type[Spec]) -> Callable[[Check], Check]:
-    """Put a function on the list of checks of a kind (`Spec`: of all): it takes a spec and raises AssertionError with a sentence."""
+    """Put a function on the list of checks of a kind (`Spec`: of all): it takes a spec and
+    raises AssertionError with a sentence.
+    """
 
     def put(function: Check) -> Check:
         _CHECKS[kind].append(function)
@@ -31,7 +35,9 @@ def check(kind: type[Spec]) -> Callable[[Check], Check]:
 
 
 def checks_of(kind: type[Spec]) -> Sequence[Check]:
-    """The checks of one kind, without those of all; its module is imported when they are asked for."""
+    """The checks of one kind, without those of all; its module is imported when they are asked
+    for.
+    """
     if kind is not Spec:
         import_module(kind_of(kind).checks)
     return tuple(_CHECKS[kind])
@@ -57,17 +63,19 @@ class UnusablePlugin(Exception):
 
 
 def find_cases(plugin: str | None = None, registry: Registry | None = None) -> list[Case]:
-    """All cases of one plugin, by the name of its entry point, or of every one that works; by default of those installed.
+    """All cases of one plugin, by the name of its entry point, or of every one that works; by
+    default of those installed.
 
     Raises:
-        UnusablePlugin: no plugin of that name is installed (names near ones), it is broken, brings no component, or brings one of a name
-            that another plugin has.
+        UnusablePlugin: no plugin of that name is installed (names near ones), it is broken, brings
+            no component, or brings one of a name that another plugin has.
     """
     registry = installed() if registry is None else registry
     records = [record for record in registry.plugins if plugin in (None, record.name)]
     if not records:
         raise UnusablePlugin(
-            f"no plugin named '{plugin}' is installed; {near_names(str(plugin), (r.name for r in registry.plugins))}"
+            f"no plugin named '{plugin}' is installed; "
+            f"{near_names(str(plugin), (r.name for r in registry.plugins))}"
         )
     cases: list[Case] = []
     for record in records:

@@ -1,4 +1,6 @@
-"""A context for tests of a stage: what the stage is given, without a run, a recipe or a command line."""
+"""A context for tests of a stage: what the stage is given, without a run, a recipe or a command
+line.
+"""
 
 # ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
@@ -146,12 +148,14 @@ def make_context(
 
     Args:
         folder: where the stage writes; the folder above it is the run. It is not made.
-        components: specs that `component` finds, or a whole registry (`plant_cli.registry.installed()`).
+        components: specs that `component` finds, or a whole registry
+            (`plant_cli.registry.installed()`).
         corpus: what `corpus()` gives.
         reporter: keeps notes and warnings for the test to read.
         runner: answers what the stage runs; see `FakeRunner`.
         request: what the user asked for; made of the other values if it is not given.
-        values: any other field of `FakeContext`: `tag`, `force`, `data`, `machine`, `inputs`, `stopping` …
+        values: any other field of `FakeContext`: `tag`, `force`, `data`, `machine`, `inputs`,
+            `stopping` …
     """
     registry = make_registry(*components) if isinstance(components, Sequence) else components
     reporter = reporter or SilentReporter()

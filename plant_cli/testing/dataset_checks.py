@@ -1,4 +1,6 @@
-"""Checks of datasets: splits with the three columns, unique ids, labels and evidence that fit the texts."""
+"""Checks of datasets: splits with the three columns, unique ids, labels and evidence that fit
+the texts.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +169,8 @@ def _load(spec: DatasetSpec) -> Dataset:
     options, source = default_options(spec), DataSection(path=str(_source(spec)))
     if spec.write is None and spec.recognise is not None and not spec.recognise(source):
         pytest.skip(
-            "it recognises no table of JSON lines, and writes no example of its own format: give it `write` to have it checked"
+            "it recognises no table of JSON lines, and writes no example of its own format: give "
+            "it `write` to have it checked"
         )
     try:
         return spec.load(source, options)
@@ -184,7 +187,9 @@ def _load(spec: DatasetSpec) -> Dataset:
 
 @cache
 def _source(spec: DatasetSpec) -> Path:
-    """What the dataset is to read: the example as a table, or as it writes it itself; it lasts as long as the process."""
+    """What the dataset is to read: the example as a table, or as it writes it itself; it lasts
+    as long as the process.
+    """
     folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     rows = [

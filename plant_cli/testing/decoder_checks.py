@@ -1,4 +1,6 @@
-"""Checks of decoders: shapes, independence of padding, order and label subsets, and one role for every parameter."""
+"""Checks of decoders: shapes, independence of padding, order and label subsets, and one role
+for every parameter.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
-    """A decoder that scores pairs gives what scoring all labels gives there, and the gradients of these pairs alone."""
+    """A decoder that scores pairs gives what scoring all labels gives there, and the gradients
+    of these pairs alone.
+    """
     decoder, reading = _prepare(spec, PairDecoder)
     wanted = torch.tensor([[True, False, True], [False, False, False], [True, True, False]])
     pairs, full = decoder.score_pairs(reading, CHOSEN, wanted), decoder(reading)[:, CHOSEN]
@@ -112,7 +116,9 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def attention_sums_to_one(spec: DecoderSpec) -> None:
-    """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one: of the same, or of the planted part."""
+    """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one:
+    of the same, or of the planted part.
+    """
     decoder, reading = _prepare(spec)
     weights, logs = (
         face(reading, torch.tensor([6, 2])) for face in (decoder.attention, decoder.rank)
@@ -157,7 +163,9 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
-    """A decoder with label tables hands on gradients of the asked rows alone, equal to the dense ones."""
+    """A decoder with label tables hands on gradients of the asked rows alone, equal to the
+    dense ones.
+    """
     (dense, reading), (sparse, _) = _prepare(spec, SparseDecoder), _prepare(spec)
     sparse.sparse = True
     for decoder in (dense, sparse):
@@ -191,7 +199,9 @@ def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def a_single_label_is_scored(spec: DecoderSpec) -> None:
-    """A corpus with one label is a corpus: logits and ranks of their shape, of each document alone, and gradients that are numbers."""
+    """A corpus with one label is a corpus: logits and ranks of their shape, of each document
+    alone, and gradients that are numbers.
+    """
     (decoder, reading), label = _prepare(spec, labels=1), torch.zeros(1, dtype=torch.int64)
     logits, ranks = decoder(reading), decoder.rank(reading, label)
     assert tuple(logits.shape) == (len(LENGTHS), 1), (
@@ -209,7 +219,9 @@ def a_single_label_is_scored(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
-    """Of 50,000 labels, all at once and block by block give the same logits; of short documents, which many labels can afford."""
+    """Of 50,000 labels, all at once and block by block give the same logits; of short
+    documents, which many labels can afford.
+    """
     decoder, reading = _prepare(spec, labels=MANY, lengths=SHORT)
     with torch.no_grad():
         blocks = torch.split(torch.arange(MANY), LABELS_AT_A_TIME)
@@ -218,7 +230,9 @@ def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def words_may_be_missing(spec: DecoderSpec) -> None:
-    """A run without a relevance table, and a document of words that the table does not have, are scored."""
+    """A run without a relevance table, and a document of words that the table does not have,
+    are scored.
+    """
     full = _sample(LENGTHS)
     reading = Reading.of(full.hidden, full.mask)
     _require_finite("logits without a relevance table", _build(spec, relevance=False)(reading))
@@ -231,7 +245,9 @@ def words_may_be_missing(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
-    """Hidden states of great size, whose scores overflow without the usual care, give finite logits and rows that sum to one."""
+    """Hidden states of great size, whose scores overflow without the usual care, give finite
+    logits and rows that sum to one.
+    """
     decoder, reading = _prepare(spec)
     great = Reading.of(GREAT * reading.hidden, reading.mask, reading.words)
     _require_finite("logits of great scores", decoder(great))
@@ -242,9 +258,11 @@ def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def half_precision_stays_near(spec: DecoderSpec) -> None:
-    """Under bf16 and fp16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one.
+    """Under bf16 and fp16 products logits stay in fp32 and near, and attention, whose softmax is in
+    fp32, sums to one.
 
-    With great hidden states rounding may choose another token: logits are finite there, where fp16 overflows without the usual care.
+    With great hidden states rounding may choose another token: logits are finite there, where fp16
+    overflows without the usual care.
     """
     decoder, reading = _prepare(spec)
     exact = decoder(reading)
@@ -277,7 +295,9 @@ def folding_changes_nothing(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
-    """What a decoder of two levels has read is scored and ranked like the reading itself, and not read again in training."""
+    """What a decoder of two levels has read is scored and ranked like the reading itself, and
+    not read again in training.
+    """
     decoder, reading = _prepare(spec)
     if not hasattr(decoder, "read_groups"):
         pytest.skip("for decoders that score groups of labels")
@@ -301,7 +321,9 @@ def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
-    """Sharpness and planted tables lie in named parameters: these alone are kept by checkpoints, and given back after a trial."""
+    """Sharpness and planted tables lie in named parameters: these alone are kept by
+    checkpoints, and given back after a trial.
+    """
     decoder, reading = _prepare(spec, PlantableDecoder)
     with torch.no_grad():
         before = [p.clone() for p in decoder.parameters()]
@@ -334,7 +356,9 @@ def a_sharpness_of_zero_makes_attention_uniform(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
-    """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
+    """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where
+    it is the background.
+    """
     decoder, reading = _prepare(spec, PlantableDecoder)
     with torch.no_grad():
         gathered = decoder.gather(reading, ALL)
@@ -351,7 +375,9 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def a_planted_head_scores_by_its_weights(spec: DecoderSpec) -> None:
-    """A logit is the product of weights and what is gathered, a constant, and a share of the strength of attention."""
+    """A logit is the product of weights and what is gathered, a constant, and a share of the
+    strength of attention.
+    """
     decoder, reading = _prepare(spec, ClosedFormDecoder)
     with torch.no_grad():
         gathered, strength = decoder.gather_with_strength(reading, ALL)
@@ -369,7 +395,9 @@ def a_planted_head_scores_by_its_weights(spec: DecoderSpec) -> None:
 
 @check(DecoderSpec)
 def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
-    """All that matters is in the state dict, which safetensors can hold; a saved decoder is built without the relevance table."""
+    """All that matters is in the state dict, which safetensors can hold; a saved decoder is
+    built without the relevance table.
+    """
     (decoder, reading), other = _prepare(spec), _build(spec, seed=1, relevance=False)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "decoder.safetensors"
@@ -385,7 +413,9 @@ def _require_finite(what: str, *tensors: torch.Tensor) -> None:
 
 
 def _require_each_alone(decoder: Any, reading: Reading, logits: torch.Tensor) -> None:
-    """Each document by itself, without the padding that its neighbours gave it, has its row of the logits."""
+    """Each document by itself, without the padding that its neighbours gave it, has its row of
+    the logits.
+    """
     for row, length in enumerate(LENGTHS):
         require_near(
             decoder(reading.select(slice(row, row + 1), slice(length))), logits[row : row + 1]
@@ -403,7 +433,9 @@ def _prepare(
     labels: int = DECODER_LABELS,
     lengths: Sequence[int] = LENGTHS,
 ) -> tuple[Any, Reading]:
-    """The decoder and a batch of documents for it, with their words if it asks for them, as in a run; skips one without this form."""
+    """The decoder and a batch of documents for it, with their words if it asks for them, as in
+    a run; skips one without this form.
+    """
     decoder = _build(spec, labels=labels)
     if form is not None and not isinstance(decoder, form):
         pytest.skip(f"for a {form.__name__}")
@@ -415,7 +447,9 @@ def _prepare(
 def _build(
     spec: DecoderSpec, seed: int = 0, labels: int = DECODER_LABELS, *, relevance: bool = True
 ) -> Any:
-    """The decoder with its default options; `relevance`: of the words of a table, else the run has none."""
+    """The decoder with its default options; `relevance`: of the words of a table, else the run
+    has none.
+    """
     ids = [f"{number // 3:05d}.{number % 3}" for number in range(labels)]
     parents = [label.split(".")[0] for label in ids]
     with torch.random.fork_rng(devices=[]):

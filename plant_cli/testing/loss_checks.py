@@ -1,4 +1,6 @@
-"""Checks of losses: a finite, differentiable scalar that does not depend on the order of its items."""
+"""Checks of losses: a finite, differentiable scalar that does not depend on the order of its
+items.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Checks of metrics: values from 0 to 1, best for right predictions, from sums over documents that resampling can recompute.
+"""Checks of metrics: values from 0 to 1, best for right predictions, from sums over documents that
+resampling can recompute.
 
-The samples hold what `MetricInput` may hold: labels that no training document has, documents with fewer predictions, and predicted
-labels that are no column of gold.
+The samples hold what `MetricInput` may hold: labels that no training document has, documents with
+fewer predictions, and predicted labels that are no column of gold.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ METRIC_DOCUMENTS, METRIC_LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 @check(MetricSpec)
 def values_are_fractions(spec: MetricSpec) -> None:
-    """Every value lies between 0 and 1 and has another name; those that are declared to need every score are among them."""
+    """Every value lies between 0 and 1 and has another name; those that are declared to need
+    every score are among them.
+    """
     values = _compute(spec, _sample(0))
     assert values, "no value at all"
     names = [value.name for value in values]
     assert len({*names}) == len(values), "two values have one name"
     assert all(names), "a value has no name"
     assert {*spec.needs_all_scores} <= {*names}, (
-        f"needs_all_scores names {sorted({*spec.needs_all_scores} - {*names})}, which are not computed"
+        f"needs_all_scores names {sorted({*spec.needs_all_scores} - {*names})}, which are not "
+        "computed"
     )
     wrong = {v.name: x for v in values if not -1e-12 <= (x := _value(v)) <= 1 + 1e-12}
     assert not wrong, f"values outside 0..1: {wrong}"
@@ -37,7 +41,9 @@ def values_are_fractions(spec: MetricSpec) -> None:
 
 @check(MetricSpec)
 def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
-    """No predictions score more than perfect ones, and wholly wrong ones score 0. Of a loss, perfect ones have none and no others less."""
+    """No predictions score more than perfect ones, and wholly wrong ones score 0. Of a loss,
+    perfect ones have none and no others less.
+    """
     gold = _sample(0).gold.toarray()
     perfect, wrong = (_by_name(spec, _ranked(scores)) for scores in (gold * 1.0, 1.0 - gold))
     guessed, losses = (
@@ -58,7 +64,9 @@ def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
 
 @check(MetricSpec)
 def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
-    """A predicted label that is no column of gold (−1 with a score) is wrong; it must not be looked up as the last column."""
+    """A predicted label that is no column of gold (−1 with a score) is wrong; it must not be
+    looked up as the last column.
+    """
     if spec.needs_all_scores:
         return
     data = _sample(0)
@@ -87,7 +95,9 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
 
 @check(MetricSpec)
 def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
-    """Weights give what the metric gives on documents repeated as often: the bootstrap relies on it."""
+    """Weights give what the metric gives on documents repeated as often: the bootstrap relies
+    on it.
+    """
     data = _sample(0)
     times = np.random.default_rng(4).integers(0, 4, METRIC_DOCUMENTS)
     repeated = _by_name(spec, _take(data, np.repeat(np.arange(METRIC_DOCUMENTS), times)))

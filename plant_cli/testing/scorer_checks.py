@@ -1,4 +1,6 @@
-"""Checks of scorers: finite top lists of the labels of train, each document by itself, and all that was learned in arrays."""
+"""Checks of scorers: finite top lists of the labels of train, each document by itself, and all
+that was learned in arrays.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ LABELS_LISTED = 200
 
 
 def sample_scorer_input(copies: int = 1) -> ScorerInput:
-    """An invented clinic of twelve documents and five labels; two labels have the same documents. With copies, more of each."""
+    """An invented clinic of twelve documents and five labels; two labels have the same
+    documents. With copies, more of each.
+    """
     gold = np.zeros((len(TRAIN), len(TITLES)), dtype=np.int64)
     for row, text in enumerate(TRAIN):
         gold[row, [label for label, words in enumerate(SYMPTOMS) if words in text]] = 1
@@ -102,7 +106,9 @@ def lists_stay_short(spec: ScorerSpec) -> None:
 
 @check(ScorerSpec)
 def documents_stand_alone(spec: ScorerSpec) -> None:
-    """What is said of a document does not depend on its neighbours, nor on words that only they have."""
+    """What is said of a document does not depend on its neighbours, nor on words that only they
+    have.
+    """
     together = _score(spec, read_sample(SCORER_TEXTS))
     for row, text in enumerate(SCORER_TEXTS):
         for alone, view in zip(_score(spec, read_sample([text])), together, strict=True):
@@ -112,7 +118,9 @@ def documents_stand_alone(spec: ScorerSpec) -> None:
 
 @check(ScorerSpec)
 def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
-    """A scorer made again from its tensors says the same; they are numbers, as a file of safetensors holds them."""
+    """A scorer made again from its tensors says the same; they are numbers, as a file of
+    safetensors holds them.
+    """
     scorer, options = _fit(spec).scorer, default_options(spec)
     tensors = scorer.tensors()
     promises.ARRAYS.require(tensors, who=f"scorer '{spec.name}'", what="tensors")
@@ -127,7 +135,9 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
 
 @check(ScorerSpec)
 def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
-    """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
+    """Left-out scores, where a scorer has them, are one list for each wanted document, by the
+    same views.
+    """
     data, left_out = sample_scorer_input(), _fit(spec).left_out
     if left_out is not None:
         views = _score(spec, data.documents.take(data.rows))
@@ -140,7 +150,9 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 
 @check(ScorerSpec)
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
-    """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
+    """`explain` gives one reason for each label, without text where it has none, and names
+    words of the document only.
+    """
     for text in SCORER_TEXTS:
         reasons = _fit(spec).scorer.explain(read_sample([text]), [2, 0])
         promises.REASONS.require(reasons, [2, 0], who=f"scorer '{spec.name}'", what="explain")
@@ -161,7 +173,9 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
 
 @check(ScorerSpec)
 def words_add_up_to_scores(spec: ScorerSpec) -> None:
-    """`credit`, where a scorer has it, gives for each view what each word adds, and a label's words add up to its score."""
+    """`credit`, where a scorer has it, gives for each view what each word adds, and a label's
+    words add up to its score.
+    """
     scorer = _fit(spec).scorer
     for text in SCORER_TEXTS if isinstance(scorer, CreditingScorer) else ():
         document, labels = read_sample([text]), [2, 0, 1]

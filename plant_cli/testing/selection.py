@@ -1,4 +1,6 @@
-"""The pytest option `--plant-plugin`: which plugin the conformance checks look at (pytest finds this module by its entry point)."""
+"""The pytest option `--plant-plugin`: which plugin the conformance checks look at (pytest finds
+this module by its entry point).
+"""
 
 from __future__ import annotations
 

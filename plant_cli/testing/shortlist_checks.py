@@ -1,4 +1,6 @@
-"""Checks of shortlists: distinct labels of the index, the same for a document whatever others are asked for with it."""
+"""Checks of shortlists: distinct labels of the index, the same for a document whatever others
+are asked for with it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def sample_shortlist_input() -> ShortlistInput:
 
 @check(ShortlistSpec)
 def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
-    """For each document an int64 array of label indices, each once, no more than `most` says; also for a text without any known word."""
+    """For each document an int64 array of label indices, each once, no more than `most` says;
+    also for a text without any known word.
+    """
     lists = _propose(spec, range(len(SHORTLIST_TEXTS)))
     assert len(lists) == len(SHORTLIST_TEXTS), (
         f"{len(lists)} lists for {len(SHORTLIST_TEXTS)} documents"

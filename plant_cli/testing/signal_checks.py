@@ -16,7 +16,9 @@ SIGNAL_ROUNDING = 1e-12  # what rounding leaves where values are level
 
 
 def sample_counts() -> Counts:
-    """A count table [labels, words] of an invented corpus; some pairs never co-occur, some always do."""
+    """A count table [labels, words] of an invented corpus; some pairs never co-occur, some
+    always do.
+    """
     generator = np.random.default_rng(0)
     with_label = (
         generator.random((SIGNAL_DOCUMENTS, SIGNAL_LABELS)) < (0.1, 0.3, 0.5, 0.9)
@@ -66,7 +68,9 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
 
 @check(SignalSpec)
 def pairs_stand_alone(spec: SignalSpec) -> None:
-    """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
+    """A pair's value does not depend on which other pairs are asked for: blocks and flat lists
+    of pairs give the same.
+    """
     counts = sample_counts()
     rows, columns = (index.ravel() for index in np.indices((SIGNAL_LABELS, SIGNAL_WORDS)))
     order = np.random.default_rng(1).permutation(rows.size)
@@ -86,7 +90,9 @@ def pairs_stand_alone(spec: SignalSpec) -> None:
 
 @check(SignalSpec)
 def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
-    """With `quasi_convex`, the values of one label and one number of documents with both have no peak along the documents of the word."""
+    """With `quasi_convex`, the values of one label and one number of documents with both have
+    no peak along the documents of the word.
+    """
     if not spec.quasi_convex:
         return
     for label in range(1, SIGNAL_DOCUMENTS):

@@ -1,4 +1,6 @@
-"""Checks of stages: a name that fits a command, sections that exist, examples that run it, and no terminal library."""
+"""Checks of stages: a name that fits a command, sections that exist, examples that run it, and
+no terminal library.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def sections_exist(spec: StageSpec) -> None:
 
 @check(StageSpec)
 def short_flags_are_unambiguous(spec: StageSpec) -> None:
-    """No two options share a one-letter flag. Of two equal long flags the stage's own wins over that of a shared section."""
+    """No two options share a one-letter flag. Of two equal long flags the stage's own wins over
+    that of a shared section.
+    """
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
     shorts = Counter(
         short

@@ -38,7 +38,9 @@ class TrainingState:
     best: float | None = None  # best value of the monitored metric so far
     best_epoch: int = -1  # epoch it was reached in
     gain: float | None = (
-        None  # value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`)
+        # value at the last gain that was large enough to count
+        # (`plant_cli.training.loop.Plan.least_gain`)
+        None
     )
     gain_epoch: int = -1  # epoch of that gain
     loss_sum: float = 0.0  # sum of the epoch's losses so far, and of their weights
@@ -110,7 +112,9 @@ def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, tor
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
-    """Finished checkpoints with all their files, oldest first; half-written ones and those that lost a file are passed over."""
+    """Finished checkpoints with all their files, oldest first; half-written ones and those that
+    lost a file are passed over.
+    """
     return [checkpoint for checkpoint in _marked_checkpoints(folder) if _has_all_files(checkpoint)]
 
 
@@ -130,7 +134,8 @@ def load_checkpoint(
 ) -> tuple[TrainingState, dict[str, torch.Tensor]] | None:
     """Continue from the last whole checkpoint; None if there is none.
 
-    One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is called with why.
+    One with a file that is missing, or not byte for byte what was written, is passed over for the
+    one before it; `warn` is called with why.
     """
     for checkpoint in reversed(_marked_checkpoints(folder)):
         try:
@@ -164,7 +169,8 @@ def load_checkpoint(
             why = (
                 error.what
                 if isinstance(error, PlantError)
-                else f"{type(error).__name__}: {first_line(error) if type(error).__name__ == PICKLE_REFUSED else error}"
+                else f"{type(error).__name__}: "
+                f"{first_line(error) if type(error).__name__ == PICKLE_REFUSED else error}"
             )
             warn(f"the checkpoint {checkpoint} is damaged and is passed over ({why})")
             continue
@@ -214,7 +220,9 @@ def _quietly(**arguments: Any) -> Accelerator:
 
 
 def draw_curve(values: Sequence[float]) -> str:
-    """A line of blocks, lowest value to highest, at most `CURVE_WIDTH` long; neighbours are averaged where there are more values."""
+    """A line of blocks, lowest value to highest, at most `CURVE_WIDTH` long; neighbours are
+    averaged where there are more values.
+    """
     finite = [value for value in values if value == value]
     if not finite:
         return ""

@@ -1,15 +1,18 @@
-"""Classifiers in closed form: for each label, ridge regression on what its attention gathers, without a step of training.
+"""Classifiers in closed form: for each label, ridge regression on what its attention gathers,
+without a step of training.
 
-For label l, c_d is what its attention gathers from document d, and y_d whether d has the label. With means c̄ and ȳ over train,
+For label l, c_d is what its attention gathers from document d, and y_d whether d has the label.
+With means c̄ and ȳ over train,
 
     w = (Σ (c_d − c̄)(c_d − c̄)ᵀ + λ I)⁻¹ Σ (y_d − ȳ)(c_d − c̄)
 
-or, where documents are fewer than dimensions, the same from the products of documents with one another. The logit is then
+or, where documents are fewer than dimensions, the same from the products of documents with one
+another. The logit is then
 
     z = a w·(c − c̄) + γ s + b log-odds(ȳ) + e
 
-where s is the strength of the label's attention, less its mean over train. a, γ, b and e are the same for all labels: logistic regression on validation,
-whose likelihood also chooses λ.
+where s is the strength of the label's attention, less its mean over train. a, γ, b and e are the
+same for all labels: logistic regression on validation, whose likelihood also chooses λ.
 
 Source: Hoerl and Kennard 1970, Ridge regression; docs/maths.md has both forms.
 """
@@ -35,13 +38,19 @@ from plant_cli.training.materials import Material
 RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """λ that are tried."""
 RIDGE_SHARPNESSES = (0.0, 0.25)
-"""Factors on the learned part of attention that are tried: relevance in the scores is sharp already."""
+"""Factors on the learned part of attention that are tried: relevance in the scores is sharp
+already.
+"""
 BYTES_HELD = {"cpu": 1 << 30, "cuda": 1 << 33}
-"""Memory of the sums of some labels, by device; more labels are read in further passes over train."""
+"""Memory of the sums of some labels, by device; more labels are read in further passes over
+train.
+"""
 DOCUMENTS_ADDED = 128
 """Documents whose products are added at once: fewer would be slowed down by memory."""
 SCORES_JUDGED = 1 << 27
-"""Scores of validation that are held to choose λ and the weights of the parts; of more documents, some are drawn."""
+"""Scores of validation that are held to choose λ and the weights of the parts; of more
+documents, some are drawn.
+"""
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
 NEWTON_STEPS, LEAST_FALL, SMALLEST_SCALE = 50, 1e-7, 1e-12
@@ -60,7 +69,8 @@ class ClosedForm:
 
     def __str__(self) -> str:
         return (
-            f"λ {self.ridge:g}, logit = {self.scale:.1f} · regression + {self.strength:.2f} · strength of attention "
+            f"λ {self.ridge:g}, logit = {self.scale:.1f} · regression + {self.strength:.2f} · "
+            "strength of attention "
             f"+ {self.prior:.2f} · log-odds of frequency {self.constant:+.2f}"
         )
 
@@ -86,7 +96,8 @@ def fit_classifiers(
         raise ComponentError(
             f"the classifiers of the decoder '{network.section.decoder.name}' have no closed form",
             where="finetune, option head",
-            expected="a decoder with gather_with_strength and plant_head (plant_cli.api.ClosedFormDecoder)",
+            expected="a decoder with gather_with_strength and plant_head "
+            "(plant_cli.api.ClosedFormDecoder)",
             todo="leave --head out, or another --decoder",
         )
     network.eval()
@@ -154,7 +165,9 @@ class _Reads:
     def read(
         self, material: Material, chosen: Rows, labels: Tensor
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Places among the chosen documents [B], what labels gather from them [B, l, V], fp32, and with what strength [B, l]."""
+        """Places among the chosen documents [B], what labels gather from them [B, l, V], fp32,
+        and with what strength [B, l].
+        """
         processes = self.hardware.processes
         sizes = lengths(material.reader.tokens)[chosen]
         batches = processes.share(sorted_batches(sizes, self.batch))
@@ -171,7 +184,9 @@ class _Reads:
 def _solve(
     reads: _Reads, train: Material, labels: Tensor, size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights for each λ [F, l, V], centres c̄ [l, V] and mean strengths [l] of some labels, from one pass over train."""
+    """Weights for each λ [F, l, V], centres c̄ [l, V] and mean strengths [l] of some labels,
+    from one pass over train.
+    """
     documents, processes = len(train.split), reads.hardware.processes
     gold = train.split.gold[:, labels.cpu().numpy()].toarray().astype(np.float32)
     targets = torch.from_numpy(gold).to(labels.device)
@@ -226,7 +241,9 @@ def _divide(squares: Tensor, right: Tensor, ridge: float) -> Tensor:
 def _fit_parts(
     ridge: float, scores: Tensor, strengths: Tensor, prior: Tensor, gold: Tensor
 ) -> ClosedForm:
-    """Weights of the parts by logistic regression on pairs [n, L], by Newton's method with halved steps."""
+    """Weights of the parts by logistic regression on pairs [n, L], by Newton's method with
+    halved steps.
+    """
     parts = [scores, strengths, prior.expand_as(scores), torch.ones_like(scores)]
     target = gold.flatten().double()
     table = torch.stack([part.flatten() for part in parts], dim=1).double()

@@ -46,7 +46,9 @@ Family = tuple[MetricSpec, Options]
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """The difference of two systems' MAP on the same documents, and its 95% interval by paired bootstrap over documents."""
+    """The difference of two systems' MAP on the same documents, and its 95% interval by paired
+    bootstrap over documents.
+    """
 
     difference: float
     low: float
@@ -65,10 +67,11 @@ def find_families(component: ComponentLookup) -> list[Family]:
 
 
 class Judge:
-    """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
+    """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for
+    it there.
 
-    `documents` are those of train; `families` of metrics together give `VALIDATION_METRICS`; the threshold maximises the `objective`.
-    `excluded` labels are never suggested.
+    `documents` are those of train; `families` of metrics together give `VALIDATION_METRICS`; the
+    threshold maximises the `objective`. `excluded` labels are never suggested.
     """
 
     excluded: Sequence[int] = ()
@@ -101,7 +104,10 @@ class Judge:
         documents = (
             f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0"
         )
-        return f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention plant; figures have no interval"
+        return (
+            f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention "
+            "plant; figures have no interval"
+        )
 
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
@@ -147,9 +153,11 @@ class Judge:
     def save_thresholds(
         self, top: TopLabels, tune: str, session: Session, label_hash: str
     ) -> float:
-        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and return the one for all.
+        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's
+        folder, and return the one for all.
 
-        The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
+        The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by
+        them.
         """
         top = self.bar(top)
         threshold = tune_threshold(

@@ -1,4 +1,6 @@
-"""The one training loop: epochs of accumulated batches, validation, early stopping, exact resume."""
+"""The one training loop: epochs of accumulated batches, validation, early stopping, exact
+resume.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,17 @@ SKIPPED_STEPS = 3, 0.05
 SEEDS = 64
 """Seeds that a step has for its micro-batches; more where these are more."""
 SLOWER = 0.25
-"""A rate that spoils a good start is too high by a factor that differs between backbones: 3 to 6 with the states of a language model."""
+"""A rate that spoils a good start is too high by a factor that differs between backbones: 3 to
+6 with the states of a language model.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """How long, how fast, and when to stop."""
 
-    options: TrainingOptions  # batches, clipping, decay, checkpoints, tracker: what both stages ask for alike
+    # batches, clipping, decay, checkpoints, tracker: what both stages ask for alike
+    options: TrainingOptions
     epochs: int
     rates: Rates
     monitor: (
@@ -65,7 +70,9 @@ class Plan:
         0.0  # how much better than at the last gain the value must be to count as one
     )
     schedule: Schedule = EVERYTHING
-    returns: bool = False  # whether epochs that stay below the start are undone, and later ones learn at `SLOWER` times the rates
+    # whether epochs that stay below the start are undone, and later ones learn at `SLOWER` times
+    # the rates
+    returns: bool = False
     seed: int = 0
     room: Room | None = None  # what is in memory at once; None: what the options say
 
@@ -74,7 +81,9 @@ class BatchLoss(Protocol):
     """Loss of one micro-batch."""
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
-        """The mean loss over the items of `rows` and how many items (documents, lists) that mean is over."""
+        """The mean loss over the items of `rows` and how many items (documents, lists) that
+        mean is over.
+        """
         ...
 
 
@@ -101,7 +110,9 @@ class TrainingResult:
 
 
 def leaves_losses(hardware: Hardware) -> bool:
-    """Whether losses stay on the device for a while, because asking for them would keep it waiting."""
+    """Whether losses stay on the device for a while, because asking for them would keep it
+    waiting.
+    """
     return (
         hardware.device.type == "cuda"
         and hardware.processes.count == 1
@@ -170,10 +181,12 @@ class TrainingLoop:
         plant: Callable[[], dict[str, float]] | None = None,
         memory: dict[str, bool] | None = None,
     ) -> TrainingResult:
-        """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
+        """Train to the end (or to the point where patience runs out) and leave the best weights in
+        the network.
 
-        `plant` gives the network a start that competes as epoch 0, and its validation figures; it is not called on resuming. `memory` is
-        what validation must know of earlier epochs: it is kept in checkpoints, and brought back on resuming.
+        `plant` gives the network a start that competes as epoch 0, and its validation figures; it
+        is not called on resuming. `memory` is what validation must know of earlier epochs: it is
+        kept in checkpoints, and brought back on resuming.
         """
         if self.session.resume:
             self._continue()
@@ -229,7 +242,9 @@ class TrainingLoop:
         )
 
     def _has_time(self, took: float) -> bool:
-        """Whether an epoch that takes as long as the last one would end in time; the first one always begins."""
+        """Whether an epoch that takes as long as the last one would end in time; the first one
+        always begins.
+        """
         deadline = self.session.deadline
         late = (
             deadline is not None and self.position.epoch > 0 and time.monotonic() + took > deadline
@@ -245,10 +260,12 @@ class TrainingLoop:
         folder = self.session.folder / CHECKPOINTS_FOLDER
         if self.processes.first and folder.is_symlink():
             raise ArtefactError(
-                "the folder 'checkpoints' is a link: nothing is written to, or removed from, another folder",
+                "the folder 'checkpoints' is a link: nothing is written to, or removed from, "
+                "another folder",
                 where=f"{folder}, a link to {folder.readlink()}",
                 expected="a folder of the run",
-                todo="move that folder to the place of the link, or remove the link: training then starts at the beginning",
+                todo="move that folder to the place of the link, or remove the link: training "
+                "then starts at the beginning",
             )
         found = checkpointing.load_checkpoint(
             folder, self.network, self.optimizer, self.session.reporter.warn
@@ -317,7 +334,8 @@ class TrainingLoop:
         self._read_losses()
         if self.skipped:
             self.session.reporter.warn(
-                f"epoch {position.epoch + 1}: {self.skipped} of {len(steps)} steps changed nothing, because a loss or gradient in bf16 was "
+                f"epoch {position.epoch + 1}: {self.skipped} of {len(steps)} steps changed "
+                "nothing, because a loss or gradient in bf16 was "
                 "no number (lower learning rates or --precision fp32 avoid this)"
             )
         self.seconds.append(time.monotonic() - began)
@@ -350,7 +368,9 @@ class TrainingLoop:
             self.accelerator.log({"loss": self.losses[-1]}, step=step)
 
     def _read_losses(self) -> None:
-        """Count the losses that are still on a card, which is waited for only here; steps that bf16 spoiled have changed nothing."""
+        """Count the losses that are still on a card, which is waited for only here; steps that
+        bf16 spoiled have changed nothing.
+        """
         unread, self.unread = self.unread, []
         number, share = SKIPPED_STEPS
         allowed = (
@@ -367,7 +387,9 @@ class TrainingLoop:
         self.read_at = time.monotonic()
 
     def _try(self, step: BatchLoss, batch: list[Rows]) -> tuple[float, float | Tensor, Rows] | None:
-        """What a step adds up to; None if memory ran out: then there is no gradient, and the next micro-batches are smaller."""
+        """What a step adds up to; None if memory ran out: then there is no gradient, and the
+        next micro-batches are smaller.
+        """
         passes = self._passes(batch)
         try:
             return self._accumulate(step, batch, passes)
@@ -378,14 +400,17 @@ class TrainingLoop:
             tokens = max(len(rows) * int(self.lengths[rows].max()) for _, rows, _ in passes) // 2
             self.room = replace(self.room, tokens=tokens)
             self.session.reporter.warn(
-                f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; nothing is lost"
+                f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; "
+                "nothing is lost"
             )
             return None
 
     def _accumulate(
         self, step: BatchLoss, batch: list[Rows], passes: Sequence[tuple[int, Rows, float]]
     ) -> tuple[float, float | Tensor, Rows]:
-        """Weight and loss of a step's micro-batches (maybe still on the device), and the rows where the loss is no number."""
+        """Weight and loss of a step's micro-batches (maybe still on the device), and the rows
+        where the loss is no number.
+        """
         plan, position = self.plan, self.position
         total, wrong = 0.0, np.concatenate(batch)
         lost: float | Tensor = 0.0
@@ -415,7 +440,9 @@ class TrainingLoop:
         return total, lost, wrong
 
     def _passes(self, batch: list[Rows]) -> list[tuple[int, Rows, float]]:
-        """Number and rows of this process's micro-batches, and what part they have in the step: none where others have one more."""
+        """Number and rows of this process's micro-batches, and what part they have in the step:
+        none where others have one more.
+        """
         share = [(number, rows, 1.0) for number, rows in self.processes.share(self._cut(batch))]
         if self.strategy.lockstep and len(share) * self.processes.count < len(batch):
             share.append((0, batch[0], 0.0))  # all must make the same number of passes
@@ -446,7 +473,8 @@ class TrainingLoop:
                 checkpointing.load_state(self.network, self.best)
             position.slowed *= SLOWER
             self.session.reporter.note(
-                f"epoch {position.epoch + 1} is undone, since the start was better; rates are now {position.slowed:g} times as high"
+                f"epoch {position.epoch + 1} is undone, since the start was better; rates are now "
+                f"{position.slowed:g} times as high"
             )
         position.epoch += 1
         position.batch = 0
@@ -478,7 +506,10 @@ class TrainingLoop:
 
     def _stop(self) -> None:
         self._save()
-        done = f"in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved"
+        done = (
+            f"in epoch {self.position.epoch + 1} after {self.position.step} steps; a "
+            "checkpoint is saved"
+        )
         raise stopped(done, str(self.session.folder / CHECKPOINTS_FOLDER), "")
 
     def _refuse_nan(self, rows: Rows, step: int) -> None:
@@ -487,5 +518,6 @@ class TrainingLoop:
             f"the loss is not a number in epoch {self.position.epoch + 1}, step {step + 1}",
             where=f"training documents in rows {first}; {self.session.folder}",
             expected="a finite loss",
-            todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
+            todo="the last checkpoint is kept: lower the learning rates, or use --precision "
+            "fp32, then --force; --resume goes on from it",
         )

@@ -82,12 +82,15 @@ def build_loss(
     stage: Literal["rank", "label"],
     known: Iterable[LossSpec] = (),
 ) -> Any:
-    """A loss of stage 1 (`RankLoss`) or of stage 2 (`LabelLoss`); a message about one of the other stage names those that are `known`."""
+    """A loss of stage 1 (`RankLoss`) or of stage 2 (`LabelLoss`); a message about one of the
+    other stage names those that are `known`.
+    """
     if spec.stage != stage:
         number = {"rank": 1, "label": 2}
         names = ", ".join(sorted(loss.name for loss in known if loss.stage == stage))
         raise ComponentError(
-            f"the loss '{spec.name}' is for stage {number[spec.stage]}, not for stage {number[stage]}",
+            f"the loss '{spec.name}' is for stage {number[spec.stage]}, not for stage "
+            f"{number[stage]}",
             where=f"loss '{spec.name}'",
             expected=f"one of {names}" if names else f"a loss of stage {number[stage]}",
             todo="`plant plugins` lists the losses of each stage",
@@ -104,7 +107,9 @@ class CheckedLoss:
         self.random_negatives: int = getattr(loss, "random_negatives", 0)
 
     def __call__(self, scores: Tensor, truth: Tensor, further: Tensor | None = None) -> Tensor:
-        """The loss of scores; `further` are the offsets of a `RankLoss`, and of a `LabelLoss` the pairs that count."""
+        """The loss of scores; `further` are the offsets of a `RankLoss`, and of a `LabelLoss`
+        the pairs that count.
+        """
         value = self._ask(
             "loss",
             self.loss,
@@ -133,7 +138,9 @@ class CheckedLoss:
     def _ask(
         self, what: str, function: Callable[..., Tensor], promise: Promise, *given: Any
     ) -> Tensor:
-        """What a function gives; `PluginError` if it is something else than promised, or if the function writes into its tensors."""
+        """What a function gives; `PluginError` if it is something else than promised, or if the
+        function writes into its tensors.
+        """
         tensors = [one for one in given if isinstance(one, Tensor)]
         before = [one._version for one in tensors]
         answer = function(*given)
@@ -153,7 +160,9 @@ BUCKET = 32  # micro-batches that are sorted by length together
 
 
 def micro_sizes(batch: int, micro_batch: int) -> list[int]:
-    """Documents of each micro-batch of a step: as few micro-batches as can be, and these as equal as can be, the larger ones first."""
+    """Documents of each micro-batch of a step: as few micro-batches as can be, and these as
+    equal as can be, the larger ones first.
+    """
     count = -(-batch // micro_batch)
     size, larger = divmod(batch, count)
     return [size + (number < larger) for number in range(count)]
@@ -162,10 +171,12 @@ def micro_sizes(batch: int, micro_batch: int) -> list[int]:
 def make_steps(
     lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch: int
 ) -> list[list[Rows]]:
-    """The micro-batches of each optimiser step of an epoch. Every step has `batch` documents, but the last one what is left over.
+    """The micro-batches of each optimiser step of an epoch. Every step has `batch` documents, but
+    the last one what is left over.
 
-    Rows are shuffled; within a bucket of `BUCKET` micro-batches they are sorted by length, so that little is padding. Where `batch` is a
-    multiple of `micro_batch`, the micro-batch that is not full is shuffled like the others: the step that it falls into is smaller, too.
+    Rows are shuffled; within a bucket of `BUCKET` micro-batches they are sorted by length, so that
+    little is padding. Where `batch` is a multiple of `micro_batch`, the micro-batch that is not
+    full is shuffled like the others: the step that it falls into is smaller, too.
     """
     sizes = micro_sizes(batch, micro_batch)
     count, larger = len(sizes), batch % len(sizes)
@@ -189,7 +200,9 @@ def make_steps(
 
 
 def _cut(order: Rows, lengths: Rows, sizes: npt.NDArray[np.int_]) -> list[Rows]:
-    """Shuffled rows in pieces of the given sizes, sorted by length within a bucket of pieces; none is empty."""
+    """Shuffled rows in pieces of the given sizes, sorted by length within a bucket of pieces;
+    none is empty.
+    """
     ends = np.concatenate([[0], np.cumsum(sizes)])
     found: list[Rows] = []
     for first in range(0, len(sizes), BUCKET):
@@ -201,9 +214,11 @@ def _cut(order: Rows, lengths: Rows, sizes: npt.NDArray[np.int_]) -> list[Rows]:
 
 
 def cut_step(step: list[Rows], lengths: Rows, room: Room) -> list[tuple[int, Rows]]:
-    """The micro-batches of a step, each with a number for what it draws; where memory decides, as few and as equal ones as fit.
+    """The micro-batches of a step, each with a number for what it draws; where memory decides, as
+    few and as equal ones as fit.
 
-    Their numbers are then those of their first documents in the step, so that what a document draws does not depend on the cut.
+    Their numbers are then those of their first documents in the step, so that what a document draws
+    does not depend on the cut.
     """
     if room.tokens is None:
         return list(enumerate(step))
@@ -217,9 +232,13 @@ def cut_step(step: list[Rows], lengths: Rows, room: Room) -> list[tuple[int, Row
 
 
 SAFE = 0.8
-"""Share of free memory that is used: allocators and libraries take some, and lose some between tensors."""
+"""Share of free memory that is used: allocators and libraries take some, and lose some between
+tensors.
+"""
 HELD = 3
-"""Numbers for each that is trained that come after the first step: two moments of AdamW, and the best epoch's copy."""
+"""Numbers for each that is trained that come after the first step: two moments of AdamW, and
+the best epoch's copy.
+"""
 
 
 def find_room(
@@ -229,7 +248,8 @@ def find_room(
     hardware: Hardware,
     trained: Iterable[Tensor] = (),
 ) -> Room:
-    """What is in memory at once, from what `run` takes for one and two documents of the greatest size [N]; see `plan`.
+    """What is in memory at once, from what `run` takes for one and two documents of the greatest
+    size [N]; see `plan`.
 
     Raises:
         ResourceError: there is too little memory for one document.
@@ -258,7 +278,8 @@ def find_room(
         )
         raise ResourceError(
             "there is too little memory for one document",
-            where=f"{device}: {max(0, free) / 1e9:.1f} GB are free beside the network; the longest document has {sizes[longest]:,} tokens",
+            where=f"{device}: {max(0, free) / 1e9:.1f} GB are free beside the network; the "
+            f"longest document has {sizes[longest]:,} tokens",
             expected="room for the longest document; "
             + (f"one of {fitting:,} tokens fits" if fitting else "none of the shorter ones fits"),
             todo="close what else uses the device; "
@@ -300,7 +321,9 @@ def padding_share(lengths: Rows, steps: list[list[Rows]]) -> float:
 READ_AT_ONCE = 256
 """Documents that a frozen backbone reads at once, at most, where memory decides."""
 FORWARD_ALONE = 2
-"""Documents that fit in memory where nothing is kept for gradients, for each that fits in training."""
+"""Documents that fit in memory where nothing is kept for gradients, for each that fits in
+training.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +344,9 @@ class Inputs(StageInputs):
 
     @classmethod
     def of(cls, context: StageContext, **given: Any) -> Inputs:
-        """Those of a stage, `given` the others; a warning if the backbone was not trained on the languages of train."""
+        """Those of a stage, `given` the others; a warning if the backbone was not trained on
+        the languages of train.
+        """
         corpus, design = (
             context.corpus(),
             find_design(context.model, context.component).start_from(context.input),
@@ -414,7 +439,8 @@ def set_up(
     titles: bool = False,
     plants: bool = True,
 ) -> Setup:
-    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
+    """Build the network, with what was planted, and tokenise train and validation; states of a
+    frozen backbone are cached.
 
     Args:
         titles: read the title of each label as a further training document.
@@ -428,7 +454,8 @@ def set_up(
         and given.machine.precision != "fp32"
     ):
         given.session.reporter.warn(
-            "this graphics card has no bf16: all is computed in fp32, which takes longer and more memory"
+            "this graphics card has no bf16: all is computed in fp32, which takes longer and "
+            "more memory"
         )
     relevance = given.statistics.table.matrix if given.statistics and plants else None
     network = assemble(
@@ -438,7 +465,8 @@ def set_up(
         network.word_hash = hash_strings(given.statistics.table.words)
     elif network.needs_words and plants:
         given.session.reporter.warn(
-            f"the decoder {network.section.decoder.name} looks at the words of relevance, but the run has none: run plant mig first"
+            f"the decoder {network.section.decoder.name} looks at the words of relevance, but the "
+            "run has none: run plant mig first"
         )
     if isinstance(network.backbone, TracedBackbone):
         how = getattr(network.backbone, "number_format", "")
@@ -489,7 +517,9 @@ def set_up(
 def add_titles(
     split: Split, labels: LabelIndex, reporter: Reporter, *, every: bool = True
 ) -> Split:
-    """A split with the title of each label, or of each without a training document, as a further document, which has that label alone."""
+    """A split with the title of each label, or of each without a training document, as a
+    further document, which has that label alone.
+    """
     titled = [
         label
         for label, title in enumerate(labels.titles)
@@ -497,7 +527,8 @@ def add_titles(
     ]
     if not titled:
         reporter.warn(
-            "no label has a title: --title-documents changes nothing (give titles with --titles FILE)"
+            "no label has a title: --title-documents changes nothing (give titles with --titles "
+            "FILE)"
         )
         return split
     ones = np.ones(len(titled), dtype=split.gold.dtype)
@@ -515,7 +546,9 @@ def add_titles(
 
 
 def require_same_network(folder: Path, given: Inputs) -> None:
-    """Refuse a planted network with another backbone, decoder or words than those of stage 2; weights are not read."""
+    """Refuse a planted network with another backbone, decoder or words than those of stage 2;
+    weights are not read.
+    """
     planted, wanted = (
         find_design(read_model_description(folder).section, given.component),
         given.design,
@@ -535,7 +568,8 @@ def require_same_network(folder: Path, given: Inputs) -> None:
             "the attention was planted in another network than the one to be fine-tuned",
             where="; ".join(different),
             expected="the same backbone, decoder and options in both stages",
-            todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
+            todo="leave the model options to the run, or run plant pretrain-attn again with them "
+            "and --force",
         )
     if given.statistics is not None:
         require_words(folder, given.statistics.table.words, given.session.run_path / "mig")

@@ -1,11 +1,14 @@
-"""Rows of new labels in the tables of a trained network, by one pass over documents; the network does not change for other labels.
+"""Rows of new labels in the tables of a trained network, by one pass over documents; the network
+does not change for other labels.
 
-A new label attends to a text as the average label does. How far its documents are from the average one, in what this attention gathers,
-is d = (n a + K t) / (n + K): a is the mean of its n documents, and t what ridge regression says of its title; the regression is learned
-from the titles and documents of known labels. The row is the discriminant w = (C + r I)⁻¹ d, where C is the covariance of documents.
-On average, the logit is that of a known label.
+A new label attends to a text as the average label does. How far its documents are from the average
+one, in what this attention gathers, is d = (n a + K t) / (n + K): a is the mean of its n documents,
+and t what ridge regression says of its title; the regression is learned from the titles and
+documents of known labels. The row is the discriminant w = (C + r I)⁻¹ d, where C is the covariance
+of documents. On average, the logit is that of a known label.
 
-Source: Fisher 1936, The use of multiple measurements in taxonomic problems; Romera-Paredes and Torr 2015, for labels without documents.
+Source: Fisher 1936, The use of multiple measurements in taxonomic problems; Romera-Paredes and Torr
+2015, for labels without documents.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ LABELS_SCORED = 256
 TITLE_WORTH = 3.0
 """So many documents count as much as the title (K)."""
 DISCRIMINANT_STRENGTH, TITLE_STRENGTH = 3.0, 1.0
-"""Ridge on the covariance of documents (r) and on that of titles, as a share of the mean eigenvalue."""
+"""Ridge on the covariance of documents (r) and on that of titles, as a share of the mean
+eigenvalue.
+"""
 
 
 @torch.no_grad()
@@ -46,7 +51,8 @@ def plant_new_labels(
     batch: Room | int,
     session: Session,
 ) -> None:
-    """Give new labels rows in a network that has the weights of an earlier one; titles behind the documents of `train` are not read.
+    """Give new labels rows in a network that has the weights of an earlier one; titles behind the
+    documents of `train` are not read.
 
     Raises:
         ComponentError: the decoder has no label tables that can start from prototypes.
@@ -56,7 +62,8 @@ def plant_new_labels(
         raise ComponentError(
             f"the decoder '{network.section.decoder.name}' cannot add labels without training",
             where="finetune, option only_new",
-            expected="a decoder with label tables and gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
+            expected="a decoder with label tables and gather, sharpen and plant_tables "
+            "(plant_cli.api.PlantableDecoder)",
             todo="train the network again: plant labels apply --train",
         )
     network.eval()
@@ -111,7 +118,9 @@ def _gather(
     batch: Room | int,
     session: Session,
 ) -> tuple[Tensor, float]:
-    """What the attention of a label gathers from some documents [n, V], on the processor, and the mean logit of others in them."""
+    """What the attention of a label gathers from some documents [n, V], on the processor, and
+    the mean logit of others in them.
+    """
     states, total = (
         torch.zeros(len(read), decoder.gathered_size, device=hardware.device),
         torch.zeros(1, device=hardware.device),

@@ -1,4 +1,6 @@
-"""What learns, how fast and how: groups of parameters, their schedules, and AdamW on the rows of label tables that a step used."""
+"""What learns, how fast and how: groups of parameters, their schedules, and AdamW on the rows
+of label tables that a step used.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,14 @@ from plant_cli.runs.processes import sharing_mode
 from plant_cli.training.training_options import SPARSE_FROM, LayerRates, Schedule, layer_share
 
 NUMBERS_PER_BLOCK = 1 << 21
-"""Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
+"""Numbers of a table that are updated at a time: what an update needs beside the table stays in
+cache.
+"""
 
 
 def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
-    """Whether label tables are trained row by row, as the user wants it, or by default (None) where labels are many; tells the decoder.
+    """Whether label tables are trained row by row, as the user wants it, or by default (None) where
+    labels are many; tells the decoder.
 
     `selects`: whether a step looks at some labels only.
     """
@@ -29,9 +34,11 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
     can = isinstance(decoder, SparseDecoder)
     if wanted and shared:
         raise UsageError(
-            "updates cannot be sparse where each process has a share of the label tables or of their state",
+            "updates cannot be sparse where each process has a share of the label tables or of "
+            "their state",
             where="option sparse_updates, under distributed_type FSDP or DEEPSPEED",
-            expected="whole tables in every process (distributed_type: MULTI_GPU), or updates of whole tables",
+            expected="whole tables in every process (distributed_type: MULTI_GPU), or updates of "
+            "whole tables",
             todo="--no-sparse-updates, or another launch file",
         )
     if wanted and not can:
@@ -46,7 +53,8 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
             "updates cannot be sparse where every step looks at all labels",
             where="option sparse_updates",
             expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
-            todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
+            todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or "
+            "--labels-per-document 64",
         )
     sparse = (
         (network.labels >= SPARSE_FROM and can and selects and not shared)
@@ -80,11 +88,12 @@ def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
 class RowAdamW(torch.optim.AdamW):
     """AdamW in which each row of the label tables [L, …] is a parameter of its own.
 
-    A row is updated in the steps whose gradient holds it, as `torch.optim.AdamW` would update a parameter that has had no other
-    steps: moments, step count and weight decay of a row rest while the row does. Everything else is plain AdamW, in one pass a
-    tensor (`fused`).
+    A row is updated in the steps whose gradient holds it, as `torch.optim.AdamW` would update a
+    parameter that has had no other steps: moments, step count and weight decay of a row rest while
+    the row does. Everything else is plain AdamW, in one pass a tensor (`fused`).
 
-    `found_inf`: 1 on the device where the next step must change nothing, else 0 (None: each step counts).
+    `found_inf`: 1 on the device where the next step must change nothing, else 0 (None: each step
+    counts).
     """
 
     found_inf: Tensor | None = None
@@ -103,7 +112,9 @@ class RowAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One step; groups whose rate is zero rest, and the gradients of tables are used up by it."""
+        """One step; groups whose rate is zero rest, and the gradients of tables are used up by
+        it.
+        """
         groups = self.param_groups
         self.param_groups = [group for group in groups if group["lr"]]
         try:
@@ -126,7 +137,9 @@ class RowAdamW(torch.optim.AdamW):
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state; where it has one count of steps for a whole table, each of its rows has had as many."""
+        """Continue from a state; where it has one count of steps for a whole table, each of its
+        rows has had as many.
+        """
         super().load_state_dict(state_dict)
         for table in [
             p
@@ -152,7 +165,9 @@ class RowAdamW(torch.optim.AdamW):
 def _update_rows(
     table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str, Tensor], group: dict[str, Any]
 ) -> None:
-    """AdamW (Loshchilov and Hutter 2019, algorithm 2) on some rows, each with its own number of steps."""
+    """AdamW (Loshchilov and Hutter 2019, algorithm 2) on some rows, each with its own number of
+    steps.
+    """
     first, second = group["betas"]
     count = state["step"][rows] + 1
     mean = state["exp_avg"][rows].lerp_(gradient, 1 - first)
@@ -170,7 +185,9 @@ def _update_rows(
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name."""
+    """Peak learning rate of each role; `head` is also that of the value path and of roles with
+    another name.
+    """
 
     head: float
     boost: float
@@ -190,7 +207,9 @@ class Group:
 
 
 def make_groups(network: Network, rates: Rates) -> list[Group]:
-    """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
+    """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth
+    0) to first.
+    """
     roles = network.decoder.parameter_roles()
     rate_of = {"attention": rates.attention, "boost": rates.boost}
     groups = [
@@ -215,9 +234,10 @@ def make_optimizer(
 def gradual(group: Group, phase: int, *, attention_factor: float) -> float:
     """Factor on a group's rate in a phase, 0 while it is frozen.
 
-    First what reads the attention (value path and head); from the second phase the attention itself, at a smaller rate; from
-    the third the backbone, one group of layers more in every phase, the last layers first. What was planted is thus never
-    exposed to the gradients of a head that is still random.
+    First what reads the attention (value path and head); from the second phase the attention
+    itself, at a smaller rate; from the third the backbone, one group of layers more in every phase,
+    the last layers first. What was planted is thus never exposed to the gradients of a head that is
+    still random.
     """
     if group.role == "backbone":
         return 1.0 if phase >= 2 + group.depth else 0.0
@@ -253,7 +273,9 @@ def set_rates(
 
 
 def unfreeze(groups: Sequence[Group], active: Sequence[float]) -> None:
-    """Gradients only for groups that learn in this epoch: frozen ones cost nothing in the backward pass."""
+    """Gradients only for groups that learn in this epoch: frozen ones cost nothing in the
+    backward pass.
+    """
     for group, factor in zip(groups, active, strict=True):
         for parameter in group.parameters:
             parameter.requires_grad_(factor > 0)

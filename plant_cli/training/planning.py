@@ -1,4 +1,6 @@
-"""What a stage will take: bytes from the shapes of its network, activations and time from one short step with made-up weights."""
+"""What a stage will take: bytes from the shapes of its network, activations and time from one
+short step with made-up weights.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class Job:
     split: str = (
         "train"  # of these documents: stages that read the same split share its cached states
     )
-    read: int = 0  # documents whose hidden states are cached: those of train and validation, or those that are scored
+    # documents whose hidden states are cached: those of train and validation, or those that are
+    # scored
+    read: int = 0
     roles: frozenset[str] = frozenset()  # parts of the network that are trained
     epochs: int = 1  # at most
     drawn_epochs: int | None = (
@@ -97,7 +101,9 @@ class Job:
     batch: int  # documents of one optimiser step
     micro_batch: int  # documents in memory at once, at most
     fills: bool = False  # whether it takes fewer where these do not fit
-    labels: int = 0  # labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all)
+    # labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in
+    # stage 2 (0: all)
+    labels: int = 0
     candidates: int = (
         0  # labels of a document that are scored where a shortlist proposes them (0: all)
     )
@@ -111,7 +117,9 @@ class Job:
         return micro_sizes(self.batch, self.micro_batch)[0]
 
     def unfreeze(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """Unfreeze what is trained in the last epoch; gives the parameters trained in any epoch, and those trained in the last."""
+        """Unfreeze what is trained in the last epoch; gives the parameters trained in any
+        epoch, and those trained in the last.
+        """
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
         network.requires_grad_(False)
         unfreeze(
@@ -121,7 +129,9 @@ class Job:
         return ever, [parameter for parameter in ever if parameter.requires_grad]
 
     def score(self, network: Network, reading: Reading) -> Tensor:
-        """A number whose forward and backward pass costs what the stage's loss costs; the loss itself adds next to nothing."""
+        """A number whose forward and backward pass costs what the stage's loss costs; the loss
+        itself adds next to nothing.
+        """
         chosen = min(self.labels or network.labels, network.labels)
         if self.kind == "rank":
             return (
@@ -154,7 +164,9 @@ def _largest(noise: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part of the network: its parameters, how many of them can be trained, and their bytes as they are held."""
+    """A part of the network: its parameters, how many of them can be trained, and their bytes
+    as they are held.
+    """
 
     name: str
     parameters: int
@@ -187,7 +199,9 @@ def size_of(parameters: Iterable[nn.Parameter]) -> int:
 def outline(
     find: ComponentLookup, job: Job, labels: LabelIndex
 ) -> tuple[Network, tuple[Part, ...], int]:
-    """A job's network on torch's meta device, its parts, and the bytes of its largest weight of 4 or 8 bits as it computes."""
+    """A job's network on torch's meta device, its parts, and the bytes of its largest weight of
+    4 or 8 bits as it computes.
+    """
     design = replace(
         find_design(job.model.model_copy(update={"label_queries": "random"}), find), start=job.start
     )  # no titles are read
@@ -239,7 +253,9 @@ def outline(
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Bytes, operations and seconds [3] of a micro-batch: a fixed part, and more with every document."""
+    """Bytes, operations and seconds [3] of a micro-batch: a fixed part, and more with every
+    document.
+    """
 
     fixed: npt.NDArray[np.float64]
     document: npt.NDArray[np.float64]
@@ -249,13 +265,17 @@ class Cost:
         return max(0, int(self.fixed[0] + documents * self.document[0]))
 
     def each(self, documents: int) -> npt.NDArray[np.float64]:
-        """Operations and seconds [2] of one document of mean length, in micro-batches of so many."""
+        """Operations and seconds [2] of one document of mean length, in micro-batches of so
+        many.
+        """
         return np.maximum(0.0, self.fixed[1:] / documents + self.document[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepTrial:
-    """A step of a job on its device, with made-up weights: memory and time do not depend on their values."""
+    """A step of a job on its device, with made-up weights: memory and time do not depend on
+    their values.
+    """
 
     network: Network
     job: Job
@@ -264,7 +284,9 @@ class StepTrial:
     hardware: Hardware
 
     def measure(self, source: Source) -> Cost:
-        """The cost of a micro-batch, from one and two documents: bytes for the longest, operations and seconds for typical ones."""
+        """The cost of a micro-batch, from one and two documents: bytes for the longest,
+        operations and seconds for typical ones.
+        """
         network, device = self.network, self.hardware.device
         part: nn.Module = network.decoder if source == "cached" else network
         try:
@@ -294,7 +316,8 @@ class StepTrial:
         except (NotImplementedError, RuntimeError, IndexError) as error:
             raise ComponentError(
                 f"this network cannot be tried with made-up weights: {first_line(error)}",
-                where=f"backbone '{network.section.backbone.name}', decoder '{network.section.decoder.name}'",
+                where=f"backbone '{network.section.backbone.name}', decoder "
+                f"'{network.section.decoder.name}'",
                 expected="a network that runs with any weights, and that fits into memory",
                 todo=MEASURE,
             ) from error
@@ -411,7 +434,8 @@ class Planner:
             device.type == "cpu" and sum(part.parameters for part in parts) > TRIED_ON_PROCESSORS
         ):
             self.notes[
-                "a network of this size is not tried here: its activations and hours come on top, but where it says so"
+                "a network of this size is not tried here: its activations and hours come on "
+                "top, but where it says so"
             ] = None
             known = hasattr(getattr(network.backbone_module, "config", None), "num_hidden_layers")
             return (
@@ -450,7 +474,9 @@ class Planner:
     def _add_activations(
         self, estimate: Estimate, network: Network, longest: TokenBatch, *, short: bool
     ) -> Estimate:
-        """With what one document takes in a backbone that learns (`short`: in bf16), by the sizes of its layers."""
+        """With what one document takes in a backbone that learns (`short`: in bf16), by the
+        sizes of its layers.
+        """
         tokens = len(longest.ids[0])
         count = partial(
             activation_bytes,
@@ -459,8 +485,10 @@ class Planner:
             size=2 if short else None,
         )
         self.notes[
-            f"activations of a backbone that learns are those of one document of {tokens:,} tokens, by the sizes of its layers, computed "
-            f"again in the backward pass; where {count() / GB:.1f} GB are free for a document, they are kept, which is faster"
+            f"activations of a backbone that learns are those of one document of {tokens:,} "
+            "tokens, by the sizes of its layers, computed "
+            f"again in the backward pass; where {count() / GB:.1f} GB are free for a document, "
+            "they are kept, which is faster"
         ] = None
         return replace(estimate, memory={**estimate.memory, "activations": count(recomputed=True)})
 
@@ -478,7 +506,8 @@ class Planner:
             else " (estimated: the model is not on this machine)"
         )
         self.notes[
-            f"tokens are those of {len(tokens):,} training documents{exact}: {lengths(tokens).mean():,.0f} each, at most "
+            f"tokens are those of {len(tokens):,} training documents{exact}: "
+            f"{lengths(tokens).mean():,.0f} each, at most "
             f"{len(longest.ids[0]):,}; {cut:.0%} are longer than the backbone reads"
         ] = None
         return tokens, longest
@@ -486,7 +515,9 @@ class Planner:
     def plan_scorers(
         self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter
     ) -> Estimate:
-        """Plan a stage `finetune` without a network. Many documents have fewer fits than a sample, and blocks are as large."""
+        """Plan a stage `finetune` without a network. Many documents have fewer fits than a
+        sample, and blocks are as large.
+        """
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
         words, many = self._split(sample.texts), len(self._train) >= TOLD_FROM
         fitted, peak, seconds = _measure(
@@ -559,7 +590,9 @@ class Planner:
 
 
 def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:
-    """What a computation outside of torch gives, its bytes at most, and its seconds; it is run twice, because tracing takes time."""
+    """What a computation outside of torch gives, its bytes at most, and its seconds; it is run
+    twice, because tracing takes time.
+    """
     started = perf_counter()
     result = run()
     seconds = perf_counter() - started

@@ -1,6 +1,8 @@
-"""Stage 1 on batches: for each document and label, the document's words as a list to be ranked by relevance.
+"""Stage 1 on batches: for each document and label, the document's words as a list to be ranked by
+relevance.
 
-`Planter` makes the lists, `Planting` is the loss over them, `AttentionMeasure` says how well attention ranks those of validation.
+`Planter` makes the lists, `Planting` is the loss over them, `AttentionMeasure` says how well
+attention ranks those of validation.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from plant_cli.training.materials import Material
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
 PLANTING_NUMBERS = {"cpu": 1 << 24, "cuda": 1 << 27}
-"""Attention (documents x labels x positions) that is kept for the backward pass by device; of more, blocks are computed again."""
+"""Attention (documents x labels x positions) that is kept for the backward pass by device; of
+more, blocks are computed again.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +57,9 @@ class RankedLists:
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """The lists of some documents before attention has scored them: document after document, label after label."""
+    """The lists of some documents before attention has scored them: document after document,
+    label after label.
+    """
 
     documents: Rows  # whose list it is, by its number in the batch [P]
     labels: Rows  # whose list it is [P]
@@ -95,9 +101,11 @@ class Lists:
 class Planter:
     """Says which words each list holds, and scores them from log attention.
 
-    `contrast` words without relevance join each document's lists (0: none, −1: all); `labels_per_document` labels are sampled beside a
-    batch's positives (−1: all labels). A word's score is the log of the attention mass on its tokens, that mass, or the log mean.
-    `alone`: each document draws labels and words for itself, so that its lists do not depend on which others are in memory with it.
+    `contrast` words without relevance join each document's lists (0: none, −1: all);
+    `labels_per_document` labels are sampled beside a batch's positives (−1: all labels). A word's
+    score is the log of the attention mass on its tokens, that mass, or the log mean. `alone`: each
+    document draws labels and words for itself, so that its lists do not depend on which others are
+    in memory with it.
     """
 
     def __init__(
@@ -129,7 +137,9 @@ class Planter:
     def choose_labels(
         self, rows: Rows, draw: np.random.Generator
     ) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
+        """Labels of a batch and which of them count for which document [B, l]: its positives
+        and the shared sample.
+        """
         total = self.gold.shape[1]
         if self.labels_per_document < 0 or self.labels_per_document >= total:
             return np.arange(total), np.ones((len(rows), total), dtype=bool)
@@ -142,7 +152,9 @@ class Planter:
         return labels, counts
 
     def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Lists:
-        """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list."""
+        """The lists of a document for some labels; a label is left out if none of the words, or
+        only one word, would be in its list.
+        """
         document = self.documents[row]
         vocabulary = document.vocabulary
         known, size = vocabulary != OUTSIDE, len(vocabulary)
@@ -194,7 +206,9 @@ class Planter:
         )
 
     def score_items(self, log_attention: Tensor, items: Tensor, count: int) -> Tensor:
-        """Scores [n] of so many items from log attention on their tokens: entries [m], each with its item [m]."""
+        """Scores [n] of so many items from log attention on their tokens: entries [m], each
+        with its item [m].
+        """
         on_tokens = log_attention.float().exp()
         mass = on_tokens.new_zeros(count).index_add(0, items, on_tokens)
         if self.score == "mass":
@@ -206,7 +220,9 @@ class Planter:
 
 @dataclass(frozen=True)
 class Planting:
-    """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.BatchLoss`); the mean is over lists."""
+    """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.BatchLoss`); the mean is
+    over lists.
+    """
 
     network: Network
     reader: HiddenReader
@@ -224,7 +240,9 @@ class Planting:
 def planted_loss(
     network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int
 ) -> tuple[Tensor, float]:
-    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
+    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how
+    many lists it is a mean.
+    """
     lists = rank_words(network.decoder, planter, reading, planter.draw_lists(rows, seed))
     if lists is None:  # a loss of nothing, with a gradient that is zero
         attention = rank_tokens(
@@ -241,7 +259,8 @@ def rank_words(
 ) -> RankedLists | None:
     """The lists of a batch, scored; None if there is no list.
 
-    Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
+    Of very many labels or positions, blocks of labels are computed again in the backward pass:
+    memory grows with the words in the lists.
     """
     used = np.unique(lists.labels)
     if not len(used):
@@ -289,7 +308,9 @@ def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Li
 
 @dataclass
 class AttentionMeasure:
-    """nDCG@k of attention against relevance on a split, over every (document, own label) list with all of its words."""
+    """nDCG@k of attention against relevance on a split, over every (document, own label) list
+    with all of its words.
+    """
 
     network: Network
     material: Material

@@ -1,4 +1,6 @@
-"""Label tables planted from prototypes: what the attention of each label gathers on its own training documents, against any others."""
+"""Label tables planted from prototypes: what the attention of each label gathers on its own
+training documents, against any others.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,30 @@ from plant_cli.training.checkpointing import load_state, trained_state
 from plant_cli.training.materials import Material
 
 SCALE = 16.0
-"""Logits from background to prototype: the label's average document starts at a probability of 1 − 3e-4, any other at 3e-4."""
+"""Logits from background to prototype: the label's average document starts at a probability of
+1 − 3e-4, any other at 3e-4.
+"""
 BACKGROUND = 128
 """Training documents, drawn at random, over which the background of every label is averaged."""
 NUMBERS_ADDED = 1 << 26
 """Numbers gathered at a time."""
 TABLE_BYTES = 1 << 29
-"""Numbers of prototypes and backgrounds held at a time: fewer sharpnesses in one pass where labels are very many."""
+"""Numbers of prototypes and backgrounds held at a time: fewer sharpnesses in one pass where
+labels are very many.
+"""
 Tables = tuple[Tensor, Tensor]
 SHARPNESSES = (1.0, 0.5, 0.25, 0.125, 0.0)
-"""How sharp the planted attention may enter stage 2: factors on its scores, tried on validation; 0 is uniform attention."""
+"""How sharp the planted attention may enter stage 2: factors on its scores, tried on
+validation; 0 is uniform attention.
+"""
 CLEAR = 0.003
 """Share of what a figure lacks to 1 that sharper attention must take away."""
 
 
 class Prototypes:
-    """Plants the tables of a network's labels; reads training documents only. `seed` draws those of the background."""
+    """Plants the tables of a network's labels; reads training documents only. `seed` draws
+    those of the background.
+    """
 
     def __init__(
         self,
@@ -48,9 +58,11 @@ class Prototypes:
     ) -> None:
         if not isinstance(network.decoder, PlantableDecoder):
             raise ComponentError(
-                f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",
+                f"the decoder '{network.section.decoder.name}' cannot start its tables from "
+                "prototypes",
                 where="finetune, option prototypes",
-                expected="a decoder with gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
+                expected="a decoder with gather, sharpen and plant_tables "
+                "(plant_cli.api.PlantableDecoder)",
                 todo="--head random, or another --decoder",
             )
         self.network, self.train, self.hardware, self.batch, self.session = (
@@ -71,12 +83,15 @@ class Prototypes:
     def choose_sharpness(
         self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]
     ) -> dict[str, float]:
-        """Plant with flat attention, unless sharper attention is clearly better on validation; leaves that network behind.
+        """Plant with flat attention, unless sharper attention is clearly better on validation;
+        leaves that network behind.
 
-        Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
-        prototypes label documents that were not trained on answers it. Flat attention learns more in stage 2, so it needs no lead.
-        `judge` gives validation figures of the network as it is, `monitor` names the one that decides; `factors` are on the scores of the
-        attention that stage 1 left. Gives the figures of the network that is left, and its `sharpness`.
+        Stage 1 learns an order of words; how sharply attention should follow it is another
+        question, and how well its prototypes label documents that were not trained on answers it.
+        Flat attention learns more in stage 2, so it needs no lead. `judge` gives validation figures
+        of the network as it is, `monitor` names the one that decides; `factors` are on the scores
+        of the attention that stage 1 left. Gives the figures of the network that is left, and its
+        `sharpness`.
         """
         names = frozenset(
             name for name, _ in self.network.named_parameters() if name.startswith("decoder.")
@@ -106,14 +121,17 @@ class Prototypes:
             else {}
         )
         self.session.reporter.note(
-            f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"
+            f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation "
+            f"{monitor} by sharpness: {shown})"
         )
         return {**found[chosen], "sharpness": chosen}
 
     def _tables(
         self, factors: Sequence[float], start: dict[str, Tensor]
     ) -> Iterator[tuple[float, Tables]]:
-        """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""
+        """Prototypes and background under each sharpness: as many in one pass over train as the
+        decoder can gather and memory holds.
+        """
         together = 1
         if isinstance(self.decoder, GradedDecoder):
             together = max(1, TABLE_BYTES // (2 * self.network.labels * self.decoder.gathered_size))
@@ -127,7 +145,9 @@ class Prototypes:
                 yield group[0], self._gather_tables((1.0,))[0]
 
     def _gather_tables(self, factors: Sequence[float]) -> list[Tables]:
-        """Prototypes [L, V] and background [L, V] under each sharpness, from one pass over train."""
+        """Prototypes [L, V] and background [L, V] under each sharpness, from one pass over
+        train.
+        """
         self.network.eval()
         gold, processes = self.train.split.gold, self.hardware.processes
         shape = (len(factors), self.network.labels, self.decoder.gathered_size)
@@ -165,7 +185,9 @@ class Prototypes:
         return list(zip(prototypes, background, strict=True))
 
     def _add(self, alone: Reading, labels: Tensor, factors: Sequence[float], total: Tensor) -> None:
-        """Add what distinct labels [l], perhaps none, gather from one document to the totals [F, L, V]."""
+        """Add what distinct labels [l], perhaps none, gather from one document to the totals
+        [F, L, V].
+        """
         step = max(1, NUMBERS_ADDED // (total.shape[0] * total.shape[2] + alone.mask.shape[1]))
         for some in torch.split(labels, step) if len(labels) else ():
             with self.hardware.autocast():

@@ -1,8 +1,10 @@
-"""A start of stage 1 without steps: the label queries whose scores come nearest to the relevance of words, by ridge regression.
+"""A start of stage 1 without steps: the label queries whose scores come nearest to the relevance of
+words, by ridge regression.
 
-For each label and head, the query is the direction of keys that separates tokens of relevant words from all tokens, by least
-squares. One pass over train sums the keys of every word; the queries of all labels then follow from one product with the relevance
-table and one small inverse for each head.
+For each label and head, the query is the direction of keys that separates tokens of relevant words
+from all tokens, by least squares. One pass over train sums the keys of every word; the queries of
+all labels then follow from one product with the relevance table and one small inverse for each
+head.
 """
 
 from __future__ import annotations
@@ -35,12 +37,16 @@ from plant_cli.training.planting import Planter
 REGRESSION_STRENGTH = 0.03
 """Ridge on the covariance of keys, as a share of its mean eigenvalue."""
 SMALLEST_GAP = 0.05
-"""A label whose relevant tokens hardly differ from others gets no endless query: their distance counts as this share of the median."""
+"""A label whose relevant tokens hardly differ from others gets no endless query: their distance
+counts as this share of the median.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeySums:
-    """Sums of keys over the tokens of train, fp64, and those of each word of the relevance table, fp32."""
+    """Sums of keys over the tokens of train, fp64, and those of each word of the relevance
+    table, fp32.
+    """
 
     tokens: Tensor  # how many
     total: Tensor  # of all keys [H]
@@ -81,9 +87,11 @@ class KeySums:
 
 
 def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
-    """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the label's relevant words than elsewhere.
+    """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the
+    label's relevant words than elsewhere.
 
-    Words count by their relevance, and by how often they occur. A label without relevant words gets zeros: it attends to all alike.
+    Words count by their relevance, and by how often they occur. A label without relevant words gets
+    zeros: it attends to all alike.
     """
     heads, size, _ = sums.products.shape
     tokens = sums.tokens.clamp_min(1)
@@ -119,7 +127,9 @@ def plant_queries(
     batch: Room | int,
     session: Session,
 ) -> None:
-    """Set the label queries of a network by regression, from one pass over training documents, `batch` of them at once."""
+    """Set the label queries of a network by regression, from one pass over training documents,
+    `batch` of them at once.
+    """
     decoder, documents, table = network.decoder, planter.documents, planter.table
     assert isinstance(decoder, QueryDecoder)
     network.eval()

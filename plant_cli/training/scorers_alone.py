@@ -1,4 +1,6 @@
-"""Scorers in stage 2, alone or with a network: they are fitted on train and measured on validation. This module imports no torch."""
+"""Scorers in stage 2, alone or with a network: they are fitted on train and measured on
+validation. This module imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ ALONE = (1.0,)  # weight of the scorers where validation says nothing
 
 @dataclass(frozen=True, kw_only=True)
 class StageInputs:
-    """What a stage works from, with a network or without one: `plant_cli.training.materials.Inputs` adds the network."""
+    """What a stage works from, with a network or without one:
+    `plant_cli.training.materials.Inputs` adds the network.
+    """
 
     corpus: Corpus
     machine: MachineSection  # the seed; for a network, device and precision, too
@@ -63,7 +67,8 @@ class AloneResult:
     """What scorers reached without a network."""
 
     fit: FusionFit
-    split: str  # of figures and threshold: validation, or train by left-out scores where there is no validation
+    # of figures and threshold: validation, or train by left-out scores where there is no validation
+    split: str
     figures: Mapping[
         str, float
     ]  # of all scorers together, probabilities calibrated without each document's fold
@@ -74,7 +79,9 @@ class AloneResult:
 
 
 def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
-    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder."""
+    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved
+    in the stage's folder.
+    """
     with checking(
         partial(
             given.session.check,
@@ -87,7 +94,8 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
             raise DataError(
                 "no scorer is left that fits the corpus",
                 where=str(given.session.folder),
-                expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
+                expected="at least one scorer that fits the corpus: `titles` needs titles of "
+                "labels",
                 todo="name other scorers: --scorers words,neighbours,linear",
             )
         corpus, scored = given.corpus, fit.validation or fit.left_out
@@ -114,7 +122,9 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
 
 
 def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:
-    """Fit the scorers that the options name, and score validation; None without scorers. A stop leaves those that are fitted."""
+    """Fit the scorers that the options name, and score validation; None without scorers. A stop
+    leaves those that are fitted.
+    """
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
@@ -179,9 +189,11 @@ def _keep(given: StageInputs) -> KeptScorers:
 def rank_scored(
     judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
 ) -> tuple[Calibrated, TopLabels]:
-    """Calibrate scorers without a network on a split, and rank their best labels there, each document by weights fitted on the other folds.
+    """Calibrate scorers without a network on a split, and rank their best labels there, each
+    document by weights fitted on the other folds.
 
-    Pairs that no scorer lists come after those that one does. `left_out`: the split is train and the scores are left-out ones.
+    Pairs that no scorer lists come after those that one does. `left_out`: the split is train and
+    the scores are left-out ones.
     """
     pairs = scored.as_source()
     counts = judge.train_counts[: judge.labels]
@@ -207,7 +219,9 @@ def rank_scored(
 def build_combination(
     judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None
 ) -> Combination:
-    """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
+    """Scorers beside a network, or without one, under a calibration; without scorers there is a
+    network alone.
+    """
     counts = judge.train_counts[: judge.labels] if scorers is None else scorers.train_counts
     return Combination(
         scorers=scorers,
@@ -243,7 +257,9 @@ def save_combination(
     parts: Mapping[str, Mapping[str, float]],
     fit: FusionFit | None,
 ) -> None:
-    """Write the scorers and the calibration into the stage's folder, with what was measured on validation."""
+    """Write the scorers and the calibration into the stage's folder, with what was measured on
+    validation.
+    """
     figures: dict[str, Any] = {
         "calibration_before": calibrated.before.to_json(),
         "calibration": calibrated.reliability.to_json(),

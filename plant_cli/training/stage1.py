@@ -1,4 +1,6 @@
-"""Stage 1: attention is trained to rank the words of a document by their relevance for each of its labels."""
+"""Stage 1: attention is trained to rank the words of a document by their relevance for each of
+its labels.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Planted:
 
 
 def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatistics) -> Planted:
-    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
+    """Train label queries and attention maps so that attention ranks a document's words by their
+    relevance for each label.
 
     The network of the best epoch is saved in the stage's folder.
     """
@@ -36,8 +39,10 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         raise DataError(
             "there is nothing to plant: no word indicates any label",
             where=str(given.session.run_path / "mig"),
-            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
-            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
+            expected="at least one word with relevance (a label of every document has none, nor "
+            "has one whose words are too rare)",
+            todo="look at the corpus with plant data stats, or count rarer words with plant mig "
+            "--min-df 1 --force",
         )
     loss = build_loss(*given.component(LossSpec, options.loss), "rank", given.losses)
     setup = set_up(
@@ -46,7 +51,8 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     network, hardware, train = setup.network, setup.hardware, setup.train
     if network.backbone_is_frozen and not options.freeze_backbone:
         given.session.reporter.warn(
-            f"the backbone {network.section.backbone.name} has nothing that can be trained, so it stays as it is in spite of "
+            f"the backbone {network.section.backbone.name} has nothing that can be trained, so it "
+            "stays as it is in spite of "
             "--no-freeze-backbone (to train it: --set model.backbone.adapter=lora, or full)"
         )
     planter = Planter(
@@ -114,7 +120,8 @@ def _starts_from_regression(network: Network, options: PretrainOptions) -> bool:
     able = isinstance(network.decoder, QueryDecoder)
     if options.start == "regression" and not able:
         raise ComponentError(
-            f"the label queries of the decoder '{network.section.decoder.name}' cannot start from a regression",
+            f"the label queries of the decoder '{network.section.decoder.name}' cannot start from "
+            "a regression",
             where="pretrain-attn, option start",
             expected="a decoder with keys and plant_queries (plant_cli.api.QueryDecoder)",
             todo="--start random, or another --decoder",

@@ -1,4 +1,6 @@
-"""Stage 2: the network is trained to assign labels, with exact hard negatives, from planted attention or from nothing."""
+"""Stage 2: the network is trained to assign labels, with exact hard negatives, from planted
+attention or from nothing.
+"""
 
 from __future__ import annotations
 
@@ -93,11 +95,13 @@ class Anchor:
 class FineTuning:
     """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.BatchLoss`).
 
-    The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
-    O(B·L); the backward pass of the label attention computes only the (document, label) pairs that were chosen. With sparse updates
-    labels are scored without gradient, and the chosen ones of each document once more with it: no gradient has a row for every label.
-    With candidates hard negatives are these. If they are no more than the loss looks at, all of them count: they are scored once, beside
-    positives and random negatives (in the loss's proportion to them), and nothing else is. Of more, all are scored without gradient, and
+    The loss looks only at the positives and the hardest negatives of each document. All labels are
+    scored once, in memory O(B·L); the backward pass of the label attention computes only the
+    (document, label) pairs that were chosen. With sparse updates labels are scored without
+    gradient, and the chosen ones of each document once more with it: no gradient has a row for
+    every label. With candidates hard negatives are these. If they are no more than the loss looks
+    at, all of them count: they are scored once, beside positives and random negatives (in the
+    loss's proportion to them), and nothing else is. Of more, all are scored without gradient, and
     the hardest once more with it.
     """
 
@@ -168,7 +172,9 @@ class FineTuning:
 
 
 def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
-    """The chosen labels [B, L] and, for each document, `count` others (all of them if there are fewer), drawn without replacement."""
+    """The chosen labels [B, L] and, for each document, `count` others (all of them if there are
+    fewer), drawn without replacement.
+    """
     noise = torch.rand(chosen.shape, generator=draw, device=chosen.device).masked_fill_(
         chosen, -1.0
     )
@@ -178,7 +184,9 @@ def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
 def group_loss(
     groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor, seed: int
 ) -> Tensor:
-    """The loss over groups of labels, by their logits [B, G]; a document (targets [B, L]) has the groups [L] of its labels."""
+    """The loss over groups of labels, by their logits [B, G]; a document (targets [B, L]) has
+    the groups [L] of its labels.
+    """
     of_groups = (
         torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
     )
@@ -190,7 +198,9 @@ def group_loss(
 
 DEFAULT_SHORTLIST, NO_SHORTLIST = "words", "none"
 MEASURED = 100
-"""The recall of a shortlist is measured on so many of the labels that the network scores highest, at most."""
+"""The recall of a shortlist is measured on so many of the labels that the network scores
+highest, at most.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +208,8 @@ class Shortlisted:
     """What a shortlist proposes."""
 
     train: ShortlistedLabels  # of each training document; its hard negatives are among them
-    validation: ShortlistedLabels  # of each validation document, with all that scorers list; these are scored between epochs
+    # of each validation document, with all that scorers list; these are scored between epochs
+    validation: ShortlistedLabels
     recall_at: (
         int  # so many of the labels that the network scores highest are looked for among them
     )
@@ -209,9 +220,10 @@ def choose_shortlist(
 ) -> Choice | None:
     """The shortlist of stage 2; None where every label is looked at.
 
-    By default there is one if there are many labels, relevance and scorers: labels that are hardly ever proposed learn little, and where a
-    network scores alone some of them come first. `shortlist_labels` then also asks for a decoder that scores chosen pairs (`PairDecoder`).
-    The loss looks at so many hard negatives of each document, or at all labels (0).
+    By default there is one if there are many labels, relevance and scorers: labels that are hardly
+    ever proposed learn little, and where a network scores alone some of them come first.
+    `shortlist_labels` then also asks for a decoder that scores chosen pairs (`PairDecoder`). The
+    loss looks at so many hard negatives of each document, or at all labels (0).
     """
     if options.shortlist is None:
         useful = hard_negatives and options.chosen_scorers and labels >= SHORTLIST_FROM
@@ -236,7 +248,9 @@ def shortlist_labels(
     scored: ScoredDocuments | None,
     chosen: Choice | None,
 ) -> Shortlisted | None:
-    """The labels of train and validation that a chosen shortlist proposes; None where every label is looked at."""
+    """The labels of train and validation that a chosen shortlist proposes; None where every
+    label is looked at.
+    """
     if chosen is None or (
         options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)
     ):
@@ -256,8 +270,10 @@ def shortlist_labels(
         validation = validation.join(scored.pairs.rows, scored.pairs.labels)
     joined = validation.recall(setup.validation.split.gold)
     given.session.reporter.note(
-        f"shortlist {chosen.name}: {train.mean:.0f} of {setup.network.labels} labels are proposed for a training document, on average; for "
-        f"those of validation {recall:.1%} of their own labels are. Between epochs {validation.mean:.0f} labels of each are scored, "
+        f"shortlist {chosen.name}: {train.mean:.0f} of {setup.network.labels} labels are proposed "
+        "for a training document, on average; for "
+        f"those of validation {recall:.1%} of their own labels are. Between epochs "
+        f"{validation.mean:.0f} labels of each are scored, "
         f"{joined:.1%} of its own among them; the figures at the end are of all labels"
     )
     return Shortlisted(
@@ -268,7 +284,9 @@ def shortlist_labels(
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
 STAGE2_SAMPLE = 16
-"""Validation documents of which every label is scored after each epoch, to see what a shortlist misses."""
+"""Validation documents of which every label is scored after each epoch, to see what a shortlist
+misses.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,15 +307,19 @@ class FineTuned:
         bool  # whether the network is no part of the model, since it does not add to the scorers
     )
     figures: Mapping[str, float]
-    """Of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist."""
-    calibrated: Calibrated  # how much the network and the scorers count, and how well probabilities hold on validation
+    """Of network and scorers together, on validation, every label scored; those of epochs may
+    be of a shortlist.
+    """
+    # how much the network and the scorers count, and how well probabilities hold on validation
+    calibrated: Calibrated
     conditions: str  # which documents and labels the figures are of
     speed: Throughput  # how fast it trained
     cuts: dict[str, dict[str, Any]]  # what of each split was not read
 
 
 def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
-    """Train the network, keep the epoch that is best on validation together with the scorers, calibrate and tune the threshold there.
+    """Train the network, keep the epoch that is best on validation together with the scorers,
+    calibrate and tune the threshold there.
 
     Network, scorers and thresholds are saved in the stage's folder.
     """
@@ -314,7 +336,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:
         given.session.reporter.warn(
-            "--only-if-better changes nothing: there are no scorers that the network could be better than"
+            "--only-if-better changes nothing: there are no scorers that the network could be "
+            "better than"
         )
     setup = set_up(given, options, freeze_backbone=False, plants=options.init == "planted")
     shortlisted = shortlist_labels(given, options, setup, loss, scored, chosen)
@@ -376,12 +399,16 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
 def warn_of_lost_order(
     name: str, before: Mapping[str, float], now: Mapping[str, float], reporter: Reporter
 ) -> None:
-    """Warn if the sharpness that was chosen left less than half of the order of words that stage 1 planted, beyond a random order."""
+    """Warn if the sharpness that was chosen left less than half of the order of words that
+    stage 1 planted, beyond a random order.
+    """
     chance = before[f"random {name}"]
     if now[name] - chance < (before[name] - chance) / 2:
         reporter.warn(
-            f"attention of sharpness {now['sharpness']:g} orders words hardly as relevance does: {name} {100 * now[name]:.1f}, "
-            f"{100 * before[name]:.1f} as planted, {100 * chance:.1f} in random order; --sharpness 1 keeps the planted order"
+            f"attention of sharpness {now['sharpness']:g} orders words hardly as relevance does: "
+            f"{name} {100 * now[name]:.1f}, "
+            f"{100 * before[name]:.1f} as planted, {100 * chance:.1f} in random order; "
+            "--sharpness 1 keeps the planted order"
         )
 
 
@@ -492,7 +519,9 @@ def _make_monitor(
 
 
 def choose_head(options: FinetuneOptions, decoder: Decoder) -> str:
-    """What the labels' classifiers start from: what the user asks for, else what the decoder can."""
+    """What the labels' classifiers start from: what the user asks for, else what the decoder
+    can.
+    """
     if options.head is not None:
         return options.head
     able = options.plants_tables and isinstance(decoder, PlantableDecoder)
@@ -500,7 +529,9 @@ def choose_head(options: FinetuneOptions, decoder: Decoder) -> str:
 
 
 def fit_sharpest(setup: Setup, factors: Sequence[float], **given: Any) -> float:
-    """Fit classifiers in closed form with each factor on the learned scores, and leave those behind that validation finds likeliest."""
+    """Fit classifiers in closed form with each factor on the learned scores, and leave those
+    behind that validation finds likeliest.
+    """
     network = setup.network
     decoder = cast("PlantableDecoder", network.decoder)
     names = frozenset(name for name, _ in network.named_parameters() if name.startswith("decoder."))
@@ -530,9 +561,11 @@ def _train(
     planted = head != "random"
     if not planted and (options.sharpness is not None or not options.epochs):
         raise UsageError(
-            f"the decoder '{setup.network.section.decoder.name}' has no classifiers that train could start",
+            f"the decoder '{setup.network.section.decoder.name}' has no classifiers that train "
+            "could start",
             where=f"finetune, option {'epochs = 0' if not options.epochs else 'sharpness'}",
-            expected="a decoder whose tables can be set (plant_cli.api.ClosedFormDecoder, PlantableDecoder)",
+            expected="a decoder whose tables can be set (plant_cli.api.ClosedFormDecoder, "
+            "PlantableDecoder)",
             todo="leave the option out, or choose another --decoder",
         )
     plan = Plan(
@@ -577,7 +610,8 @@ def _train(
         if validation.scored is not None:
             gain = judge.gain(validation.run().whole, rank_scored(judge, validation.scored)[1])
             given.session.reporter.note(
-                f"before training, the network changes what the scorers reach on validation by {gain}"
+                "before training, the network changes what the scorers reach on validation by "
+                f"{gain}"
             )
         now = monitor(figures)
         if order:

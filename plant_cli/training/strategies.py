@@ -27,7 +27,9 @@ from plant_cli.training.optimiser import Group, RowAdamW, touched_rows
 
 
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Values of the gradients: of a sparse one its rows, of a sharded one the shard of this process."""
+    """Values of the gradients: of a sparse one its rows, of a sharded one the shard of this
+    process.
+    """
     learnt = [(p, p.grad) for p in parameters if p.grad is not None]
     return [
         touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g
@@ -38,7 +40,9 @@ def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
 def add_gradients(
     processes: Processes, parameters: Sequence[nn.Parameter], tables: frozenset[int]
 ) -> None:
-    """Replace the gradients of parameters by their sums over all processes; of a table (by id), the rows that any process touched."""
+    """Replace the gradients of parameters by their sums over all processes; of a table (by id),
+    the rows that any process touched.
+    """
     if processes.count == 1:
         return
     dense = [p for p in parameters if not isinstance(p, DTensor) and id(p) not in tables]
@@ -71,7 +75,9 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
 def clip_gradients(
     parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS
 ) -> Tensor:
-    """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`; the norm that they had."""
+    """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`;
+    the norm that they had.
+    """
     spread = [p for p in parameters if isinstance(p, DTensor)]
     whole = _values([p for p in parameters if not isinstance(p, DTensor)])
     norms = list(torch._foreach_norm(whole)) if whole else []
@@ -93,7 +99,9 @@ def scale_gradients(parameters: Sequence[nn.Parameter], factor: float | Tensor) 
 
 
 def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
-    """State of an optimiser with full tensors; empty unless `keep`. A collective call: every process must make it."""
+    """State of an optimiser with full tensors; empty unless `keep`. A collective call: every
+    process must make it.
+    """
     state = optimizer.state_dict()
     gathered: dict[int, dict[str, Any]] = {}
     for number, values in state[
@@ -108,14 +116,15 @@ def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any
 
 
 class DataParallel:
-    """Every process holds the whole network; gradients are summed. Also the strategy of a single process, and the base of the others.
+    """Every process holds the whole network; gradients are summed. Also the strategy of a single
+    process, and the base of the others.
 
     All calls but `compute` and `backward` are collective: every process must make them.
 
     Attributes:
         groups: the parameters that are trained, whole or sharded.
-        lockstep: whether all processes must make the same number of forward and backward passes between two steps; a process
-            without work makes one of weight zero.
+        lockstep: whether all processes must make the same number of forward and backward passes
+            between two steps; a process without work makes one of weight zero.
     """
 
     lockstep = False
@@ -143,14 +152,18 @@ class DataParallel:
         return loss(*args, **options)
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """Add the gradients of a micro-batch; `last`: the last one of this process before a step."""
+        """Add the gradients of a micro-batch; `last`: the last one of this process before a
+        step.
+        """
         torch.autograd.backward(loss)
 
     def step(self, weight: float, lost: Tensor | None = None) -> Tensor | None:
-        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients.
+        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0:
+        only clear the gradients.
 
-        `lost`: the sum of the losses, where it is still on the device. If it or a gradient is no finite number, nothing is changed, without
-        a word from the device; the sum comes back, or NaN.
+        `lost`: the sum of the losses, where it is still on the device. If it or a gradient is no
+        finite number, nothing is changed, without a word from the device; the sum comes back, or
+        NaN.
         """
         if weight:
             parameters = [p for group in self.groups for p in group]
@@ -170,12 +183,16 @@ class DataParallel:
         return lost
 
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """State of the optimiser over whole parameters, from which any number of processes can continue; empty unless `keep`."""
+        """State of the optimiser over whole parameters, from which any number of processes can
+        continue; empty unless `keep`.
+        """
         return full_state(self.optimizer, keep=keep)
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Inside: all parameters whole in every process, for reading only, without further communication."""
+        """Inside: all parameters whole in every process, for reading only, without further
+        communication.
+        """
         yield
 
     def end(self) -> None:
@@ -183,7 +200,9 @@ class DataParallel:
 
 
 class _Pass(nn.Module):
-    """What FSDP shards: a forward pass of it is the loss of a micro-batch, which may call any part and method of the network."""
+    """What FSDP shards: a forward pass of it is the loss of a micro-batch, which may call any
+    part and method of the network.
+    """
 
     def __init__(self, backbone: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
@@ -196,10 +215,11 @@ class _Pass(nn.Module):
 
 
 def blocks(backbone: nn.Module) -> list[nn.Module]:
-    """The parts of a backbone that are gathered one after the other: its transformer layers, or none if no class is named.
+    """The parts of a backbone that are gathered one after the other: its transformer layers, or
+    none if no class is named.
 
-    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from the model's own list of modules
-    that must not be split (`_no_split_modules`).
+    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from
+    the model's own list of modules that must not be split (`_no_split_modules`).
     """
     named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
     names = (
@@ -213,10 +233,12 @@ def blocks(backbone: nn.Module) -> list[nn.Module]:
 
 
 class FullySharded(DataParallel):
-    """Trains a sharded twin of the network; the network itself is empty meanwhile, but while it is validated and after the end.
+    """Trains a sharded twin of the network; the network itself is empty meanwhile, but while it is
+    validated and after the end.
 
-    The twin's backbone is gathered one block at a time, in the forward and backward pass; the rest is whole in a pass. Frozen parameters
-    are sharded, too. Outside a pass each process holds its shard only.
+    The twin's backbone is gathered one block at a time, in the forward and backward pass; the rest
+    is whole in a pass. Frozen parameters are sharded, too. Outside a pass each process holds its
+    shard only.
     """
 
     lockstep = True
@@ -299,7 +321,9 @@ def _tensors(part: nn.Module) -> Iterator[Tensor]:
 
 
 def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
-    """Replace the optimiser's parameters by their shards, given by the id of the whole ones, with their shard of the state."""
+    """Replace the optimiser's parameters by their shards, given by the id of the whole ones,
+    with their shard of the state.
+    """
     for entry in optimizer.param_groups:
         entry["params"] = [spread[id(p)] for p in entry["params"]]
     for old in list(optimizer.state):
@@ -320,9 +344,10 @@ OUR_STATES = ("optimizer", "scheduler")
 class DeepSpeedZero(DataParallel):
     """DeepSpeed's engine steps the optimiser.
 
-    Micro-batches, schedule, clipping and number format come from the stage's options; ZeRO stage, offload and communication from
-    DeepSpeed's configuration. Every process holds whole parameters. The engine is given only those that are trained; its optimiser holds
-    the share of this process of each group, as one tensor.
+    Micro-batches, schedule, clipping and number format come from the stage's options; ZeRO stage,
+    offload and communication from DeepSpeed's configuration. Every process holds whole parameters.
+    The engine is given only those that are trained; its optimiser holds the share of this process
+    of each group, as one tensor.
     """
 
     lockstep = True
@@ -421,7 +446,9 @@ class DeepSpeedZero(DataParallel):
 
 
 def stage_settings(clip: float, processes: int) -> dict[str, Any]:
-    """What options of the stage say of DeepSpeed's configuration; one step of the engine is one step of the loop."""
+    """What options of the stage say of DeepSpeed's configuration; one step of the engine is one
+    step of the loop.
+    """
     return {
         "gradient_clipping": clip,
         "gradient_accumulation_steps": 1,
@@ -436,7 +463,9 @@ def stage_settings(clip: float, processes: int) -> dict[str, Any]:
 
 
 def refuse_configuration(config: dict[str, Any]) -> None:
-    """Refuse a configuration of DeepSpeed, as accelerate makes it of the launch file, before there is work to lose."""
+    """Refuse a configuration of DeepSpeed, as accelerate makes it of the launch file, before
+    there is work to lose.
+    """
     stage = config.get("zero_optimization", {}).get("stage", 0)
     if stage not in (1, 2):
         raise UsageError(
@@ -450,7 +479,8 @@ def refuse_configuration(config: dict[str, Any]) -> None:
         raise UsageError(
             f"DeepSpeed's configuration names its own {' and '.join(doubled)}",
             where="the launch configuration, deepspeed_config_file",
-            expected="a configuration without them: the stage's options say how fast parameters learn",
+            expected="a configuration without them: the stage's options say how fast parameters "
+            "learn",
             todo=f"remove {' and '.join(doubled)} from that file",
         )
 
@@ -470,10 +500,12 @@ def choose_strategy(
         return DataParallel(network, hardware, groups, optimizer, clip)
     if any(values["step"].numel() > 1 for values in optimizer.state.values()):
         raise UsageError(
-            "the checkpoint comes from sparse updates, which need whole label tables in every process",
+            "the checkpoint comes from sparse updates, which need whole label tables in every "
+            "process",
             where=f"distributed_type: {asked.upper()}",
             expected="a checkpoint of a run with --no-sparse-updates",
-            todo="--resume under distributed_type: MULTI_GPU, or train again with --no-sparse-updates --force",
+            todo="--resume under distributed_type: MULTI_GPU, or train again with "
+            "--no-sparse-updates --force",
         )
     if asked == "fsdp":
         reporter.note(f"backbone and label tables are sharded over {count} processes")

@@ -1,4 +1,6 @@
-"""How fast work goes: time, operations and memory of a computation, and the throughput of a training."""
+"""How fast work goes: time, operations and memory of a computation, and the throughput of a
+training.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ FORMULAS: Mapping[Any, Callable[..., int]] = {
         for direction, count in (("", _count_attention), ("_backward", _count_attention_backward))
     },
 }
-"""Of operators that torch does not count, or counts only where queries have as many heads as keys."""
+"""Of operators that torch does not count, or counts only where queries have as many heads as
+keys.
+"""
 
 
 def count_operations(
@@ -85,8 +89,9 @@ def count_operations(
 ) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
-    What torch has no formula for counts nothing: kernels of our own, its fused attention on processors. `formulas` are those of further
-    torch operators, each a function of the shapes of the arguments and of `out_shape`.
+    What torch has no formula for counts nothing: kernels of our own, its fused attention on
+    processors. `formulas` are those of further torch operators, each a function of the shapes of
+    the arguments and of `out_shape`.
     """
     counter = FlopCounterMode(display=False, custom_mapping={**FORMULAS, **(formulas or {})})
     counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
@@ -103,7 +108,9 @@ def count_operations(
 
 
 class _WholeComputation(AbstractContextManager["_WholeComputation"]):
-    """Stands in for torch's record of which module runs, which fails on modules that are called without gradients inside a step."""
+    """Stands in for torch's record of which module runs, which fails on modules that are called
+    without gradients inside a step.
+    """
 
     parents = frozenset({"Global"})
 
@@ -128,21 +135,27 @@ class Throughput:
     documents_per_second: float  # trained on, validation not counted
     tokens_per_second: float  # likewise, without padding
     padding_share: float  # share of the positions in batches that are padding
-    share_of_peak: float  # operations of matrix products in training, over what the machine does in one large product in the same time
+    # operations of matrix products in training, over what the machine does in one large product in
+    # the same time
+    share_of_peak: float
     peak_memory_gb: float  # largest resident memory of the process so far, on a GPU of the device
     cache_seconds: (
         float | None
     )  # time in which the frozen backbone read train once; None without a cache, or where it was there before
     epoch_seconds: Sequence[float]  # of each epoch
     operations_per_document: float
-    """Of matrix products, forward and backward, for a training document of mean length; a backbone whose states are cached is not
-    counted."""
-    parameters: int  # numbers in the network's weights; of those that are quantised, the numbers that hold them
+    """Of matrix products, forward and backward, for a training document of mean length; a
+    backbone whose states are cached is not counted.
+    """
+    # numbers in the network's weights; of those that are quantised, the numbers that hold them
+    parameters: int
     trained_parameters: int  # those of them that were trained
 
     @property
     def cache_ratio(self) -> float | None:
-        """How many times as long the first epoch took, with what the backbone read for it, as a later one (the median)."""
+        """How many times as long the first epoch took, with what the backbone read for it, as a
+        later one (the median).
+        """
         if self.cache_seconds is None or len(self.epoch_seconds) < 2:
             return None
         return (self.cache_seconds + self.epoch_seconds[0]) / max(
@@ -158,7 +171,10 @@ class Throughput:
     def note(self) -> str:
         """What the user reads of it."""
         memory = f"peak memory {self.peak_memory_gb:.2f} GB"
-        return f"{self.documents_per_second:.1f} documents/s, {self.tokens_per_second:.0f} tokens/s; {memory}"
+        return (
+            f"{self.documents_per_second:.1f} documents/s, {self.tokens_per_second:.0f} "
+            f"tokens/s; {memory}"
+        )
 
 
 def measure_throughput(
@@ -171,7 +187,8 @@ def measure_throughput(
 ) -> Throughput:
     """The figures of a training that has ended; runs one more micro-batch, to count its operations.
 
-    The optimiser and the copy of the best epoch should be gone by then: the micro-batch needs memory, too.
+    The optimiser and the copy of the best epoch should be gone by then: the micro-batch needs
+    memory, too.
     """
     sizes = lengths(reader.tokens)
     order = np.argsort(sizes, kind="stable")

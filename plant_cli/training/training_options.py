@@ -1,4 +1,6 @@
-"""Schedules that any network can be trained with: when its parts are unfrozen, and how its rate is spread over layers; no torch."""
+"""Schedules that any network can be trained with: when its parts are unfrozen, and how its rate
+is spread over layers; no torch.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,18 @@ from plant_cli.api import Choice, Options, UsageError, choice, option
 LayerRates = Literal["equal", "harmonic", "geometric"]
 """How the rate of the backbone is spread over its layers."""
 ULMFIT = 2.6
-"""Under `geometric` rates, how many times faster each layer learns than the one below it (Howard and Ruder 2018, section 3.2)."""
+"""Under `geometric` rates, how many times faster each layer learns than the one below it
+(Howard and Ruder 2018, section 3.2).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """When parts of the network are unfrozen."""
 
-    gradual: bool = False  # one part after the other, see `plant_cli.training.optimiser.gradual`; else all from the beginning
+    # one part after the other, see `plant_cli.training.optimiser.gradual`; else all from the
+    # beginning
+    gradual: bool = False
     attention_factor: float = 1.0  # on the attention's rate under gradual unfreezing
     epochs: int = 1  # that pass before the next part is unfrozen
 
@@ -30,7 +36,9 @@ EVERYTHING = Schedule()
 
 
 def layer_share(depth: int, rates: LayerRates) -> float:
-    """The share of the backbone's rate at which a group of layers learns: discriminative fine-tuning."""
+    """The share of the backbone's rate at which a group of layers learns: discriminative
+    fine-tuning.
+    """
     return {"equal": 1.0, "harmonic": 1 / (depth + 1), "geometric": ULMFIT**-depth}[rates]
 
 
@@ -43,9 +51,13 @@ RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2
 MICRO_BATCH = 8
 """Documents in memory at once, unless memory decides."""
 SPARSE_FROM = 30_000
-"""Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
+"""Labels from which updates are sparse unless the user says otherwise: below, one dense pass is
+faster and memory is no matter.
+"""
 SHORTLIST_FROM = 2000
-"""Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
+"""Labels from which a shortlist is used unless the user says otherwise: below, scoring all of
+them costs little.
+"""
 
 
 class TrainingOptions(Options):
@@ -61,8 +73,10 @@ class TrainingOptions(Options):
     )
     micro_batch: int | Literal["auto"] | None = option(
         None,
-        "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out. auto: documents of like length, as "
-        f"many as memory holds. Default: auto on a graphics card, {MICRO_BATCH} elsewhere and with several processes.",
+        "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs "
+        "out. auto: documents of like length, as "
+        f"many as memory holds. Default: auto on a graphics card, {MICRO_BATCH} elsewhere and "
+        "with several processes.",
         level="everyday",
         value="N",
     )
@@ -71,14 +85,16 @@ class TrainingOptions(Options):
     )
     layer_rates: LayerRates = option(
         "equal",
-        "How fast the backbone's layers learn, the last ones first. equal: all at its rate; harmonic: 1, 1/2, 1/3, … of it; "
+        "How fast the backbone's layers learn, the last ones first. equal: all at its rate; "
+        "harmonic: 1, 1/2, 1/3, … of it; "
         f"geometric: each 1/{ULMFIT:g} of the one above (ULMFiT).",
     )
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
     sparse_updates: bool | None = option(
         None,
-        f"Update only the label rows used in a step: less memory. Default: from {SPARSE_FROM:,} labels on.",
+        f"Update only the label rows used in a step: less memory. Default: from {SPARSE_FROM:,} "
+        "labels on.",
     )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(
@@ -86,7 +102,8 @@ class TrainingOptions(Options):
     )
     tracker: str | None = option(
         None,
-        "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …",
+        "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, "
+        "mlflow, …",
     )
     curves: bool = option(
         False, "Draw loss and validation figure as lines in the terminal after every epoch."
@@ -103,7 +120,9 @@ class TrainingOptions(Options):
         return int(value)
 
     def fills_memory(self, device: str, processes: int) -> bool:
-        """Whether a micro-batch is as large as memory allows, on a type of device ("cuda", "cpu")."""
+        """Whether a micro-batch is as large as memory allows, on a type of device ("cuda",
+        "cpu").
+        """
         return processes == 1 and (
             self.micro_batch == "auto" or (self.micro_batch is None and device == "cuda")
         )
@@ -119,12 +138,14 @@ class PretrainOptions(TrainingOptions):
 
     relevance: str | None = option(
         None,
-        "Tag of the `plant mig` whose relevance is planted, such as control (default: without a tag).",
+        "Tag of the `plant mig` whose relevance is planted, such as control (default: without a "
+        "tag).",
     )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     epochs: int | None = option(
         None,
-        f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from {FEWEST} to {MOST}; "
+        f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from "
+        f"{FEWEST} to {MOST}; "
         f"{MOST} where queries start as they were drawn. 0: the start alone, a regression.",
         level="everyday",
         ge=0,
@@ -134,7 +155,8 @@ class PretrainOptions(TrainingOptions):
     )
     rate_attention: float | None = option(
         None,
-        f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} where queries start from a regression, "
+        f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} "
+        "where queries start from a regression, "
         f"{RATE_DRAWN:g} where they start as they were drawn.",
         gt=0,
     )
@@ -154,7 +176,8 @@ class PretrainOptions(TrainingOptions):
     )
     start: Literal["regression", "random"] | None = option(
         None,
-        "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
+        "What label queries start from. regression: the queries whose scores come nearest to "
+        "relevance, from one pass over train. "
         "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
         "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
@@ -191,8 +214,8 @@ class PretrainOptions(TrainingOptions):
 class ByStart(Generic[Value]):
     """A default that depends on how the label tables start.
 
-    Tables that are planted can lose something, so they learn more slowly; a start from nothing makes no progress at first, so it is
-    given all its epochs.
+    Tables that are planted can lose something, so they learn more slowly; a start from nothing
+    makes no progress at first, so it is given all its epochs.
     """
 
     planted: Value  # with tables that start from prototypes
@@ -230,7 +253,8 @@ class FinetuneOptions(TrainingOptions):
     )
     relevance: str | None = option(
         None,
-        "Tag of the `plant mig` whose relevance scorers and shortlists use (default: without a tag).",
+        "Tag of the `plant mig` whose relevance scorers and shortlists use (default: without a "
+        "tag).",
     )
     planted: str | None = option(
         None,
@@ -238,21 +262,26 @@ class FinetuneOptions(TrainingOptions):
     )
     head: Literal["ridge", "prototypes", "random"] | None = option(
         None,
-        "What the labels' classifiers start from. ridge: regression in closed form on what attention gathers in train; prototypes: "
-        "the mean of a label's documents against any others; random: nothing (paper). Default: prototypes, with --init random nothing.",
+        "What the labels' classifiers start from. ridge: regression in closed form on what "
+        "attention gathers in train; prototypes: "
+        "the mean of a label's documents against any others; random: nothing (paper). Default: "
+        "prototypes, with --init random nothing.",
         level="everyday",
     )
     sharpness: float | None = option(
         None,
-        "Factor on the scores that attention has learned, when classifiers are started; not with --head random. "
-        "0: none of them. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better. "
+        "Factor on the scores that attention has learned, when classifiers are started; not with "
+        "--head random. "
+        "0: none of them. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger "
+        "factor must be clearly better. "
         "With --head ridge: 0 or 1/4, by likelihood.",
         ge=0,
     )
     scorers: list[Choice] | None = choice(
         "scorer",
         None,
-        "Scorers that judge labels besides the network, comma-separated, or none; weights are learned from train and validation. "
+        "Scorers that judge labels besides the network, comma-separated, or none; weights are "
+        "learned from train and validation. "
         f"Default: {', '.join(DEFAULT_SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
@@ -289,7 +318,8 @@ class FinetuneOptions(TrainingOptions):
     )
     least_gain: float | None = option(
         None,
-        f"Least gain of an epoch that counts as better: in the validation figure, when training decides whether to stop. {LEAST_GAIN.help}",
+        "Least gain of an epoch that counts as better: in the validation figure, when training "
+        f"decides whether to stop. {LEAST_GAIN.help}",
         ge=0,
     )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
@@ -318,9 +348,11 @@ class FinetuneOptions(TrainingOptions):
     shortlist: Choice | None = choice(
         "shortlist",
         None,
-        "Look for hard negatives only among the labels that this proposes; they and what scorers list are scored after each epoch. Needs "
+        "Look for hard negatives only among the labels that this proposes; they and what scorers "
+        "list are scored after each epoch. Needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
-        f"Default: words from {SHORTLIST_FROM:,} labels on, if there are scorers beside the network and the run has relevance, else none "
+        f"Default: words from {SHORTLIST_FROM:,} labels on, if there are scorers beside the "
+        "network and the run has relevance, else none "
         "(paper: none).",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
@@ -328,7 +360,8 @@ class FinetuneOptions(TrainingOptions):
     )
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",
-        "What the threshold maximises; it is tuned on validation. per-label: one threshold for each label, for the label's own F1.",
+        "What the threshold maximises; it is tuned on validation. per-label: one threshold for "
+        "each label, for the label's own F1.",
         level="everyday",
         was="threshold",
     )
@@ -397,7 +430,8 @@ class FinetuneOptions(TrainingOptions):
             raise ValueError(f"the scorer '{repeated[0]}' is named twice")
         if not self.network and not names:
             raise ValueError(
-                "with --no-network at least one scorer is needed: leave --no-network out, or name --scorers"
+                "with --no-network at least one scorer is needed: leave --no-network out, or "
+                "name --scorers"
             )
         return self
 
@@ -427,7 +461,8 @@ class FinetuneOptions(TrainingOptions):
             )
         if self.planted is not None and self.init != "planted":
             raise UsageError(
-                f"pretrain-attn-{self.planted} is named, but training does not start from planted attention",
+                f"pretrain-attn-{self.planted} is named, but training does not start from planted "
+                "attention",
                 where="finetune, option planted",
                 expected="--init planted, which is the default",
                 todo="leave --planted out, or --init random",

@@ -1,4 +1,6 @@
-"""Validation figures of a network under training, alone or with scorers beside it, and its calibration."""
+"""Validation figures of a network under training, alone or with scorers beside it, and its
+calibration.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,19 @@ class Judged:
     """What a network reaches on validation."""
 
     alone: TopLabels  # the best labels of the network alone
-    whole: TopLabels  # the best labels of network and scorers together, by weights that were learned without each document's fold
+    # the best labels of network and scorers together, by weights that were learned without each
+    # document's fold
+    whole: TopLabels
     calibrated: Calibrated  # these weights
 
 
 def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None) -> float:
-    """The share of scored (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
+    """The share of scored (document, label) pairs above which a network that assigns them has
+    collapsed: midway from gold's share to all.
 
-    That is one half where labels are many. Of eight labels with two on each document a network may assign more for a while, and so it may
-    of a few candidates, many of which are right. Gold is csr [N, L]; without candidates all pairs are scored.
+    That is one half where labels are many. Of eight labels with two on each document a network may
+    assign more for a while, and so it may of a few candidates, many of which are right. Gold is csr
+    [N, L]; without candidates all pairs are scored.
     """
     pairs, right = gold.shape[0] * gold.shape[1], float(gold.nnz)
     if candidates is not None:
@@ -50,9 +56,11 @@ def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None)
 def starts_sparse(
     network: Network, material: Material, hardware: Hardware, batch: Room | int
 ) -> bool:
-    """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
+    """Whether an untrained network assigns few labels, half of those that count as a collapse, to
+    the first documents of a split.
 
-    Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
+    Labels without a prior bias start around a probability of one half each: that many of them are
+    assigned later is no collapse then.
     """
     network.eval()
     sizes = lengths(material.reader.tokens)
@@ -80,16 +88,20 @@ class Validation:
     candidates: ShortlistedLabels | None = (
         None  # the labels of each document that are scored; None: every label
     )
-    starts_sparse: bool = True  # whether the untrained network assigns few labels: else it cannot collapse until it has learned to
+    # whether the untrained network assigns few labels: else it cannot collapse until it has learned
+    # to
+    starts_sparse: bool = True
 
     def __post_init__(self) -> None:
         self.limit = limit_assigned(self.judge.sorted_gold, self.candidates)
         self.memory = {FEW_ASSIGNED: self.starts_sparse}
 
     def __call__(self) -> dict[str, float]:
-        """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, those of the network alone, too.
+        """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with
+        scorers, those of the network alone, too.
 
-        A network that assigns most of the labels, and assigned few of them before, has collapsed: that is a `TrainingError`.
+        A network that assigns most of the labels, and assigned few of them before, has collapsed:
+        that is a `TrainingError`.
         """
         judged = self.run()
         share = judged.alone.assigned_share
@@ -102,10 +114,12 @@ class Validation:
                 else "the labels that are scored between epochs (--shortlist)"
             )
             raise TrainingError(
-                f"the model collapsed: it assigns {100 * share:.0f}% of {labels} to every document (recall goes to 1)",
+                f"the model collapsed: it assigns {100 * share:.0f}% of {labels} to every "
+                "document (recall goes to 1)",
                 where="the validation split",
                 expected="a few labels for each document",
-                todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
+                todo="nothing saved is lost; train again with lower rates (--rate-boost, "
+                "--rate-head) or --precision fp32, and --force",
             )
         return self.describe(judged)
 
@@ -120,7 +134,9 @@ class Validation:
         }
 
     def run(self, *, every_label: bool = False) -> Judged:
-        """The network as it is now, alone and with the scorers beside it; by all labels, as `predict` scores them, where asked for."""
+        """The network as it is now, alone and with the scorers beside it; by all labels, as
+        `predict` scores them, where asked for.
+        """
         candidates = None if every_label else self.candidates
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)

@@ -1,4 +1,6 @@
-"""Lemmas by dictionary (simplemma) and stems by rule (Snowball); both packages are imported when words are first reduced."""
+"""Lemmas by dictionary (simplemma) and stems by rule (Snowball); both packages are imported
+when words are first reduced.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ CODES = {
     "sr": "hbs",
 }  # where simplemma names a language otherwise than ISO 639-1
 ALGORITHMS = (
-    "ar=arabic ca=catalan cs=czech da=danish de=german el=greek en=english eo=esperanto es=spanish et=estonian eu=basque fa=persian "
-    "fi=finnish fr=french ga=irish hi=hindi hu=hungarian hy=armenian id=indonesian it=italian lt=lithuanian nl=dutch no=norwegian "
+    "ar=arabic ca=catalan cs=czech da=danish de=german el=greek en=english eo=esperanto "
+    "es=spanish et=estonian eu=basque fa=persian "
+    "fi=finnish fr=french ga=irish hi=hindi hu=hungarian hy=armenian id=indonesian it=italian "
+    "lt=lithuanian nl=dutch no=norwegian "
     "pl=polish pt=portuguese ro=romanian ru=russian sr=serbian sv=swedish ta=tamil tr=turkish"
 )
 NAMES = dict(pair.split("=") for pair in ALGORITHMS.split())  # of Snowball's algorithms by language
@@ -23,7 +27,9 @@ NAMES = dict(pair.split("=") for pair in ALGORITHMS.split())  # of Snowball's al
 
 @cache
 def _open_dictionaries() -> Callable[[str, str], str]:
-    """Gives the lemma of a word in a language. Dictionaries are kept as tries in the user's cache: made once, then read in no time."""
+    """Gives the lemma of a word in a language. Dictionaries are kept as tries in the user's
+    cache: made once, then read in no time.
+    """
     from simplemma import Lemmatizer, strategies
 
     try:
@@ -46,7 +52,9 @@ class Lemmas:
             raise LookupError(language) from error
 
     def reduce(self, word: str) -> str:
-        """In German "haus" alone is taken for an imperative: what is the base form of a noun stays."""
+        """In German "haus" alone is taken for an imperative: what is the base form of a noun
+        stays.
+        """
         noun = word.capitalize()
         if self._code == "de" and self._lemmatize(noun, "de") == noun:
             return noun

@@ -1,4 +1,6 @@
-"""The first version's backbone `awd-lstm`, and the stage `pretrain-lm` that makes its vocabulary and its weights."""
+"""The first version's backbone `awd-lstm`, and the stage `pretrain-lm` that makes its
+vocabulary and its weights.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class AwdLstmOptions(DropoutOptions):
     )
     window: int = option(
         72,
-        "Tokens read at a time, with the state of the window before (backpropagation through time).",
+        "Tokens read at a time, with the state of the window before (backpropagation through "
+        "time).",
         ge=2,
     )
     max_tokens: int | None = option(
@@ -164,7 +167,8 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
     return [
         BackboneSpec(
             name="awd-lstm",
-            summary="PLANT's first backbone: an LSTM language model over the corpus's own words, from `plant pretrain-lm`.",
+            summary="PLANT's first backbone: an LSTM language model over the corpus's own words, "
+            "from `plant pretrain-lm`.",
             options=AwdLstmOptions,
             source="Merity et al. 2018, arXiv:1708.02182; PLANT v1",
             load="plant_awd_lstm.lstm_backbone:load",

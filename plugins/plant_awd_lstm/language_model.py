@@ -1,4 +1,6 @@
-"""The language model: its vocabulary, an LSTM with dropped weights, and the streams of tokens that it is trained on."""
+"""The language model: its vocabulary, an LSTM with dropped weights, and the streams of tokens
+that it is trained on.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def read_language_model_vocabulary(folder: Path) -> Vocabulary:
 
 
 def fit_vocabulary(texts: Iterable[str], *, min_count: int, max_words: int) -> Vocabulary:
-    """The frequent words of the training texts, ties in alphabetical order; fewer than two are refused."""
+    """The frequent words of the training texts, ties in alphabetical order; fewer than two are
+    refused.
+    """
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(fold(match[0]) for match in LANGUAGE_MODEL_TOKEN.finditer(text))
@@ -106,10 +110,13 @@ def fit_vocabulary(texts: Iterable[str], *, min_count: int, max_words: int) -> V
     if len(frequent) < 2:
         most = max(counts.values(), default=0)
         raise DataError(
-            f"the training texts have a vocabulary of {_plural(len(frequent), 'word')}: a language model has nothing to predict",
-            where=f"split train: {_plural(len(counts), 'distinct word')}, the most frequent occurs {_plural(most, 'time')}",
+            f"the training texts have a vocabulary of {_plural(len(frequent), 'word')}: a "
+            "language model has nothing to predict",
+            where=f"split train: {_plural(len(counts), 'distinct word')}, the most frequent "
+            f"occurs {_plural(most, 'time')}",
             expected=f"two words or more that occur {min_count} times or more",
-            todo="count rarer words with --min-count 1, or look at the corpus with `plant data stats`",
+            todo="count rarer words with --min-count 1, or look at the corpus with `plant data "
+            "stats`",
         )
     return Vocabulary((*SPECIAL, *frequent[:max_words]))
 
@@ -142,7 +149,8 @@ class Outputs:
 
 
 class LstmLayer(nn.Module):
-    """One LSTM layer whose recurrent weights are dropped, the same ones at every token of a window (DropConnect).
+    """One LSTM layer whose recurrent weights are dropped, the same ones at every token of a window
+    (DropConnect).
 
     The four gates are in torch's order: input, forget, cell, output.
 
@@ -192,7 +200,9 @@ class Encoder(nn.Module):
         )
 
     def forward(self, ids: Tensor, states: Sequence[LstmState] | None = None) -> Outputs:
-        """Read a window of tokens [B, T] after the states of the window before (None: the beginning)."""
+        """Read a window of tokens [B, T] after the states of the window before (None: the
+        beginning).
+        """
         drop = self.dropouts
         outputs = locked_dropout(self._embed(ids), drop.input_dropout, self.training)
         after: list[LstmState] = []
@@ -238,7 +248,9 @@ class LanguageModel(nn.Module):
 
 
 def locked_dropout(values: Tensor, share: float, training: bool) -> Tensor:
-    """Zero a share of the last axis of [B, T, E], the same positions at every token, and scale up the rest."""
+    """Zero a share of the last axis of [B, T, E], the same positions at every token, and scale
+    up the rest.
+    """
     if not training or not share:
         return values
     mask = values.new_empty(len(values), 1, values.shape[-1]).bernoulli_(1 - share).div_(1 - share)
@@ -294,7 +306,8 @@ class Streams:
         return -(-((self.tokens - 1) // self.count) // self.window)
 
     def windows(self, seed: int, epoch: int) -> Iterator[Window]:
-        """The windows of an epoch, which has its own order of documents; window t of a stream follows on its window t − 1.
+        """The windows of an epoch, which has its own order of documents; window t of a stream
+        follows on its window t − 1.
 
         The few tokens that do not fill all streams alike are left out: others in every epoch.
         """
@@ -313,7 +326,9 @@ class Streams:
 def document_batches(
     documents: Sequence[Int32Array], direction: Direction, batch: int
 ) -> Iterator[Window]:
-    """All documents, the longest first, each from its beginning; the last target of a document is the mark of the next one's beginning."""
+    """All documents, the longest first, each from its beginning; the last target of a document
+    is the mark of the next one's beginning.
+    """
     step = -1 if direction == "backward" else 1
     order = np.argsort([-len(document) for document in documents], kind="stable")
     for start in range(0, len(order), batch):

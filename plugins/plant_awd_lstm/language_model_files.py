@@ -73,20 +73,24 @@ def write_weights(
 def read_language_model_weights(
     folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary
 ) -> None:
-    """Read weights into an encoder; `ArtefactError` if they are missing or damaged, or of another vocabulary or other sizes."""
+    """Read weights into an encoder; `ArtefactError` if they are missing or damaged, or of
+    another vocabulary or other sizes.
+    """
     path = weights_path(folder, direction)
     if not path.exists():
         raise ArtefactError(
             f"there is no language model that reads {direction}",
             where=str(path),
             expected=f"a pretrain-lm that trained the direction {direction}",
-            todo=f"run plant pretrain-lm with --directions {direction} (or both), or --set model.backbone.direction=…",
+            todo=f"run plant pretrain-lm with --directions {direction} (or both), or --set "
+            "model.backbone.direction=…",
         )
     tensors, marks = read_tensors(path, "the weights of the language model", RESTORE_OR_PRETRAIN)
     if marks.get("vocabulary") != vocabulary.hash:
         raise ArtefactError(
             "the language model was trained with another vocabulary",
-            where=f"{path} ({str(marks.get('vocabulary'))[:12]}) against the vocabulary of {vocabulary.hash[:12]}",
+            where=f"{path} ({str(marks.get('vocabulary'))[:12]}) against the vocabulary of "
+            f"{vocabulary.hash[:12]}",
             expected="weights and vocabulary of one pretrain-lm",
             todo=RESTORE_OR_PRETRAIN,
         )
@@ -97,7 +101,8 @@ def read_language_model_weights(
         )
         if shape != needed:
             raise ArtefactError(
-                f"the weights '{name}' of the language model have shape {shape}, where the network has {needed}",
+                f"the weights '{name}' of the language model have shape {shape}, where the "
+                f"network has {needed}",
                 where=str(path),
                 expected="weights of the sizes in language-model.json of the same folder",
                 todo=RESTORE_OR_PRETRAIN,
@@ -122,7 +127,8 @@ TO_SAFETENSORS = "save its tensors as safetensors where you trust the file, and 
 def import_weights(
     model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path
 ) -> tuple[int, int]:
-    """Start a fresh language model from published weights, with the words of their rows; other words start from the mean embedding.
+    """Start a fresh language model from published weights, with the words of their rows; other
+    words start from the mean embedding.
 
     Returns:
         Words of the vocabulary that have a published row, and words of the vocabulary.
@@ -165,10 +171,12 @@ def import_weights(
             for some in (vocabulary.words, known)
         )
         raise DataError(
-            f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published embedding",
+            f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published "
+            "embedding",
             where=f"{words}: {theirs}, …, where the corpus has {ours}, …",
             expected="words of the corpus's language, in lower case",
-            todo="correct --words, give weights of this language, or train from scratch without --weights",
+            todo="correct --words, give weights of this language, or train from scratch without "
+            "--weights",
         )
     with torch.no_grad():
         for name, parameter in layers.items():
@@ -182,7 +190,9 @@ def import_weights(
 
 
 def read_published(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of a torch file that holds nothing that would run code."""
+    """The tensors of a safetensors file, or of a torch file that holds nothing that would run
+    code.
+    """
     if not path.exists():
         raise ArtefactError(
             "there are no published weights",
@@ -198,8 +208,10 @@ def read_published(path: Path) -> dict[str, Tensor]:
         raise ArtefactError(
             f"the published weights cannot be read as tensors alone: {first_line(error)}",
             where=str(path),
-            expected="safetensors, or a file of torch.save with a mapping of names to tensors and nothing else",
-            todo=f"get the file again; if it holds other objects, reading it would run its code: {TO_SAFETENSORS}",
+            expected="safetensors, or a file of torch.save with a mapping of names to tensors and "
+            "nothing else",
+            todo="get the file again; if it holds other objects, reading it would run its code: "
+            f"{TO_SAFETENSORS}",
         ) from error
     content = content if isinstance(content, Mapping) else {}
     content = content["model"] if isinstance(content.get("model"), Mapping) else content
@@ -261,7 +273,8 @@ def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
         raise ArtefactError(
             "the file holds no AWD-LSTM that is known here",
             where=f"{path}: {', '.join(sorted(tensors)[:6])}, …",
-            expected="names as fastai writes them (0.encoder.weight, 0.rnns.0.weight_hh_l0_raw, …) or as plant does",
+            expected="names as fastai writes them (0.encoder.weight, 0.rnns.0.weight_hh_l0_raw, "
+            "…) or as plant does",
             todo="rename the tensors, or train from scratch without --weights",
         )
     return renamed
@@ -278,7 +291,8 @@ def _require_shape(
         where=str(path),
         expected=f"{wanted}"
         + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
-        todo="set --embedding, --hidden and --layers to the published sizes, and give the list of words that came with the weights",
+        todo="set --embedding, --hidden and --layers to the published sizes, and give the list "
+        "of words that came with the weights",
     )
 
 

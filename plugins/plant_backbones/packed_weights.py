@@ -1,8 +1,9 @@
 """Weights in the format `E5S1`: matrices in blocks of 4 bits with a scale each, vectors in float32.
 
-All numbers are little-endian. The file is: `E5S1`, int32 version; int32 × 7 (hidden size, layers, heads, inner size, vocabulary,
-positions, token types), float32 ε of the layer norms, int32 block size; a tokenizer, which is skipped; a directory of tensors,
-each uint16 length and name, uint8 type (0 float32, 1 4-bit), uint32 count, uint64 offset and uint64 bytes, from the file's start.
+All numbers are little-endian. The file is: `E5S1`, int32 version; int32 × 7 (hidden size, layers,
+heads, inner size, vocabulary, positions, token types), float32 ε of the layer norms, int32 block
+size; a tokenizer, which is skipped; a directory of tensors, each uint16 length and name, uint8 type
+(0 float32, 1 4-bit), uint32 count, uint64 offset and uint64 bytes, from the file's start.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Sizes and directory of a weights file, whose tensors must fill the model without remainder and lie within the file."""
+    """Sizes and directory of a weights file, whose tensors must fill the model without
+    remainder and lie within the file.
+    """
     with path.open("rb") as stream:
         try:
             header = _read_beginning(stream, path)
@@ -123,7 +126,8 @@ def read_header(path: Path) -> Header:
         ):
             _refuse(
                 path,
-                f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}",
+                f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte "
+                f"{entry.offset}",
             )
     return header
 
@@ -160,9 +164,11 @@ def _refuse(path: Path, what: str) -> NoReturn:
     raise ArtefactError(
         f"the weights cannot be read: {what}",
         where=str(path),
-        expected=f"format {MAGIC.decode()}, version {VERSION}, blocks of {WEIGHTS_PER_BLOCK} weights, "
+        expected=f"format {MAGIC.decode()}, version {VERSION}, blocks of {WEIGHTS_PER_BLOCK} "
+        "weights, "
         "all tensors of a BERT encoder and no other",
-        todo="reinstall the package that it belongs to, or read the original: --set model.backbone.model=intfloat/multilingual-e5-small",
+        todo="reinstall the package that it belongs to, or read the original: --set "
+        "model.backbone.model=intfloat/multilingual-e5-small",
     )
 
 
@@ -192,7 +198,9 @@ def _read_tensor(stored: npt.NDArray[np.uint8], entry: Entry, shape: tuple[int, 
 
 
 def dequantise(stored: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """Weights [32·n] of n blocks: scale times (4-bit number − 8); low halves of the bytes first, then the high halves (`Q4_0`)."""
+    """Weights [32·n] of n blocks: scale times (4-bit number − 8); low halves of the bytes
+    first, then the high halves (`Q4_0`).
+    """
     blocks = stored.reshape(-1, BLOCK_BYTES)
     weights = np.empty((len(blocks), 2, WEIGHTS_PER_BLOCK // 2), dtype=np.float32)
     for start in range(0, len(blocks), AT_ONCE):

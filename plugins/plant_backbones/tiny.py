@@ -76,7 +76,8 @@ class TinyBackbone:
                 f"{options.heads} heads do not divide a hidden size of {options.hidden}",
                 where="backbone 'tiny': heads, hidden",
                 expected="a hidden size that is a multiple of the heads",
-                todo=f"--set model.backbone.hidden={options.heads * max(1, options.hidden // options.heads)}",
+                todo="--set "
+                f"model.backbone.hidden={options.heads * max(1, options.hidden // options.heads)}",
             )
         check_overlap(options.window, options.overlap)
         self.options = options
@@ -86,7 +87,9 @@ class TinyBackbone:
         self.tokenizer_hash = hash_strings(["tiny", TINY_TOKEN.pattern, str(options.buckets)])
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
-        """Words and signs, lower-cased and hashed into buckets (CRC-32: the same on every machine)."""
+        """Words and signs, lower-cased and hashed into buckets (CRC-32: the same on every
+        machine).
+        """
         ids, spans, dropped = [], [], []
         for text in texts:
             matches = list(TINY_TOKEN.finditer(text))

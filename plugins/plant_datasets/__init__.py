@@ -1,4 +1,6 @@
-"""The datasets: tables, formats of other tools, published corpora by name, and generated notes; this module registers them."""
+"""The datasets: tables, formats of other tools, published corpora by name, and generated notes;
+this module registers them.
+"""
 
 from __future__ import annotations
 
@@ -146,12 +148,25 @@ _OPTIONS: dict[str, type[Options]] = {
     "mimic4-icd10": MimicOptions,
     "mimic4-icd9": MimicOptions,
 }
-_TABLES = "A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV."
-_XML = "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files."
-_TOOLS = "JSON of spaCy, Prodigy, doccano, Label Studio, BioASQ, Argilla or Vertex AI: lines, or one list."
-_REFERENCES = "Records of literature: PubMed (XML or text), RIS, EndNote (.enw) and BibTeX; MeSH headings or keywords are the labels."
+_TABLES = (
+    "A table with a split column, or a folder of train, validation and test tables: Parquet, "
+    "JSON lines, CSV or TSV."
+)
+_XML = (
+    "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and "
+    "Y.txt; filter files."
+)
+_TOOLS = (
+    "JSON of spaCy, Prodigy, doccano, Label Studio, BioASQ, Argilla or Vertex AI: lines, or "
+    "one list."
+)
+_REFERENCES = (
+    "Records of literature: PubMed (XML or text), RIS, EndNote (.enw) and BibTeX; MeSH "
+    "headings or keywords are the labels."
+)
 _HUB = "Hugging Face: a folder that save_to_disk left, or a data set of the hub."
-# name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the function that writes
+# name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the
+# function that writes
 _READERS: Sequence[tuple[str, str, str, str | None]] = (
     ("files", _TABLES, "table_corpora:", None),
     ("xmlrepository", _XML, "xmlrepository:", None),
@@ -226,7 +241,8 @@ _READERS: Sequence[tuple[str, str, str, str | None]] = (
     ("references", _REFERENCES, "annotation_formats:REFERENCES.", None),
     (
         "arff",
-        "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or sparse.",
+        "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or "
+        "sparse.",
         "arff:",
         None,
     ),
@@ -259,7 +275,8 @@ def plant_register_datasets() -> Sequence[DatasetSpec]:
         _TABLE_READER,
         DatasetSpec(
             name="synthetic-clinic",
-            summary="Generated notes that look clinical, with codes, a long tail, negations and gold evidence; needs no download.",
+            summary="Generated notes that look clinical, with codes, a long tail, negations and "
+            "gold evidence; needs no download.",
             options=SyntheticClinicOptions,
             load="plant_datasets.synthetic_clinic:load",
         ),

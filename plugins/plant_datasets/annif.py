@@ -1,4 +1,6 @@
-"""Annif's formats: full texts in a folder and CSV are read here; these, its TSV and its JSON lines are written."""
+"""Annif's formats: full texts in a folder and CSV are read here; these, its TSV and its JSON
+lines are written.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _LONGEST_ID = 200  # bytes of a file's name
 
 
 def folder_load(data: DataSection, options: NoOptions) -> Dataset:
-    """Read a folder of documents, or its folders train, validation and test; the name of a file is the id of its document."""
+    """Read a folder of documents, or its folders train, validation and test; the name of a file
+    is the id of its document.
+    """
     reader = CorpusReader.of(data)
     titles: dict[str, str | None] = {}
     parts: dict[SplitPart, Iterator[Document]] = {
@@ -50,7 +54,8 @@ def folder_load(data: DataSection, options: NoOptions) -> Dataset:
     if not parts:
         raise lacks_training(
             str(reader.path),
-            "document.txt with document.tsv or document.key, in the folder itself or in train/, validation/ and test/",
+            "document.txt with document.tsv or document.key, in the folder itself or in train/, "
+            "validation/ and test/",
         )
     dataset = reader.dataset(parts, titles)
     return (
@@ -216,7 +221,9 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _refuse_signs(dataset: Dataset, signs: str, where: str) -> None:
-    """Refuse labels with signs that the format reads as the end of a label; " " stands for every kind of blank."""
+    """Refuse labels with signs that the format reads as the end of a label; " " stands for
+    every kind of blank.
+    """
     labels = (
         pl.concat([frame.select(pl.col("labels").explode()) for frame in dataset.splits.values()])
         .drop_nulls()
@@ -232,7 +239,8 @@ def _refuse_signs(dataset: Dataset, signs: str, where: str) -> None:
             f"{len(wrong):,} labels cannot be written in this format, such as {wrong[0]!r}",
             where=where,
             expected=f"labels without any of {' '.join(map(repr, signs))}",
-            todo="choose another format (annif-jsonl and Parquet hold any label), or rename these labels",
+            todo="choose another format (annif-jsonl and Parquet hold any label), or rename "
+            "these labels",
         )
 
 
@@ -250,7 +258,8 @@ def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
         _write_lines(folder / f"{split}.tsv{suffix}", (write_line(*row) for row in rows))
     lost = (
         [
-            f"line breaks or tabs of {len(changed):,} texts became blanks: this format has one document a line"
+            f"line breaks or tabs of {len(changed):,} texts became blanks: this format has one "
+            "document a line"
         ]
         if changed
         else []
@@ -263,7 +272,9 @@ def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 
 def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
-    """Write train.csv, validation.csv and test.csv with the columns document_id, text and subject_uris."""
+    """Write train.csv, validation.csv and test.csv with the columns document_id, text and
+    subject_uris.
+    """
     _refuse_signs(dataset, " <>\t\r\n", "the labels, separated by blanks")
     for split, rows in _documents(dataset):
         with writing_text(folder / f"{split}.csv{suffix}") as stream:
@@ -297,7 +308,9 @@ def write_jsonl(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 
 def write_folder(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
-    """Write train/ID.txt and train/ID.tsv, and so on; `DataError` if an id cannot be the name of a file."""
+    """Write train/ID.txt and train/ID.tsv, and so on; `DataError` if an id cannot be the name
+    of a file.
+    """
     _refuse_signs(dataset, "<>\t\r\n", "the labels, in angle brackets")
     titles = {label: _BREAKS.sub(" ", title or "") for label, title in _titles(dataset).items()}
     for split, rows in _documents(dataset):

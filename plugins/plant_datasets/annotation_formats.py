@@ -57,7 +57,9 @@ FASTTEXT_LINES = RecordFormat(
 
 
 def _cut_at(start: str, end: str) -> Callable[[Iterable[Numbered]], Iterator[Numbered]]:
-    """Cut lines into records: from what begins one to the next; what stands after the `end` of a record belongs to none."""
+    """Cut lines into records: from what begins one to the next; what stands after the `end` of
+    a record belongs to none.
+    """
     begins = re.compile(rf"(?=(?:{start}))")
 
     def cut(lines: Iterable[Numbered]) -> Iterator[Numbered]:
@@ -110,7 +112,9 @@ POSTS = RecordFormat(
 
 
 def _parse_reference(record: str, first: str) -> Line:
-    """PubMed's XML, BibTeX, and records of lines with a tag (RIS, EndNote, and PubMed's text format)."""
+    """PubMed's XML, BibTeX, and records of lines with a tag (RIS, EndNote, and PubMed's text
+    format).
+    """
     if record.startswith("<"):
         return _parse_pubmed(record)
     fields = _parse_bibtex(record) if record.startswith("@") else _parse_tags(record)

@@ -1,4 +1,6 @@
-"""JSON of annotation tools: one table of shapes; what is asked, who answered, and which labels follow are told apart."""
+"""JSON of annotation tools: one table of shapes; what is asked, who answered, and which labels
+follow are told apart.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Annotated:
 
 
 def answer_labels(value: Any) -> list[str]:
-    """The labels in what a tool writes for one answer: a label, a list, spans, or an object with choices, labels or paths of a taxonomy."""
+    """The labels in what a tool writes for one answer: a label, a list, spans, or an object
+    with choices, labels or paths of a taxonomy.
+    """
     if isinstance(value, bool):
         return []
     if isinstance(value, (str, int)):
@@ -92,7 +96,9 @@ def _person(annotation: Mapping[str, Any]) -> str:
 
 
 def _read_flat_task(row: dict[str, Any]) -> Annotated:
-    """A row of Label Studio's JSON-MIN, whose keys stand in any order: objects are answers, else what is neither text nor about it."""
+    """A row of Label Studio's JSON-MIN, whose keys stand in any order: objects are answers,
+    else what is neither text nor about it.
+    """
     left = {key: value for key, value in row.items() if key not in ABOUT}
     asked = {key: value for key, value in left.items() if is_answer(value)}
     texts = {key: value for key, value in left.items() if isinstance(value, str)}
@@ -130,7 +136,9 @@ def _of_people(responses: Sequence[Any]) -> Iterator[tuple[str, Any, Mapping[str
 
 
 def _read_flat_argilla(row: dict[str, Any]) -> Annotated:
-    """A record of Argilla in columns: `topics.responses` beside `topics.responses.users` and `.status`."""
+    """A record of Argilla in columns: `topics.responses` beside `topics.responses.users` and
+    `.status`.
+    """
     answers = []
     for key in [key for key in row if key.endswith(".responses")]:
         given = row[key] or []
@@ -192,7 +200,8 @@ def _one(labels: Sequence[str], text: str, doc_id: str | None = None) -> Annotat
     return Annotated(text, [Answer(labels)], doc_id)
 
 
-# who writes it, whether an object has this shape, and the document in it; the first that fits counts
+# who writes it, whether an object has this shape, and the document in it; the first that fits
+# counts
 _SHAPES: Sequence[
     tuple[str, Callable[[dict[str, Any]], object], Callable[[dict[str, Any]], Annotated]]
 ] = (
@@ -326,7 +335,8 @@ class _Rule:
             return []
         how = "by more than half of them" if self.annotators == "majority" else "by any of them"
         return [
-            f"{where}: {self.several:,} documents have answers of several people, who differ on {self.differing:,}: "
+            f"{where}: {self.several:,} documents have answers of several people, who differ on "
+            f"{self.differing:,}: "
             f"labels are those given {how} (--annotators any, majority or a NAME)"
         ]
 
@@ -341,7 +351,9 @@ class AnnotationFormat(RecordFormat):
         return RecordFormat.recognise(replace(self, parse=_Rule(names=names).parse), data)
 
     def load(self, data: DataSection, options: Any) -> Dataset:
-        """Read a file, or the files of a folder; one question of them, and the answers of those who count."""
+        """Read a file, or the files of a folder; one question of them, and the answers of those
+        who count.
+        """
         found = list(_sample(data))
         path = Path(str(data.path))
         numbers = {label for one in found for answer in one.answers for label in answer.labels}
@@ -352,7 +364,8 @@ class AnnotationFormat(RecordFormat):
         said = [f"labels are numbers: their names are those of {file}"] if file else []
         if numbered and file is None:
             said = [
-                f"{path}: labels are numbers; a file label_config.json beside it (id and text of each label) names them"
+                f"{path}: labels are numbers; a file label_config.json beside it (id and text of "
+                "each label) names them"
             ]
         files = [*dataset.files, *([str(file)] if file else [])]
         remarks = [*dataset.remarks, *said, *rule.remarks(str(path))]

@@ -49,7 +49,9 @@ class Attribute:
         )
 
     def show(self, value: str) -> str | None:
-        """What a document has: the name, for one of several values with the value; None for zero, no and nothing."""
+        """What a document has: the name, for one of several values with the value; None for
+        zero, no and nothing.
+        """
         if self.values and not self.is_binary:
             return None if value == "?" else f"{self.name}={value}"
         return None if value.lower() in (*_NO, "?", "") else self.name
@@ -165,8 +167,10 @@ def _find_labels(
     raise DataError(
         "the file does not say which attributes are labels",
         where=str(path),
-        expected="MULAN's XML file with <label name=\"…\"> beside it, or MEKA's option in @relation",
-        todo="put that XML file into the folder; or write @relation 'name: -C 14' if the first 14 attributes are labels (-C -14: the last)",
+        expected="MULAN's XML file with <label name=\"…\"> beside it, or MEKA's option in "
+        "@relation",
+        todo="put that XML file into the folder; or write @relation 'name: -C 14' if the first "
+        "14 attributes are labels (-C -14: the last)",
     )
 
 

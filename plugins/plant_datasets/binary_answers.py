@@ -22,7 +22,8 @@ _NAMES = frozenset(_WORDS.split())
 
 
 def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables, list[str]]:
-    """Tables whose labels are those that were accepted, and a remark; the same tables if no column has answers.
+    """Tables whose labels are those that were accepted, and a remark; the same tables if no column
+    has answers.
 
     A row that rejects its label is a document without it; one that ignores it is left out.
     """
@@ -51,7 +52,8 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
     }
     shown = f"{counts['accept']:,} accept the label, {counts['reject']:,} reject it"
     return united, [
-        f"{where}: the column {answers} has answers: {shown}, {counts['ignore']:,} say neither and are left out"
+        f"{where}: the column {answers} has answers: {shown}, {counts['ignore']:,} say neither "
+        "and are left out"
     ]
 
 

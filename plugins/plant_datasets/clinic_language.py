@@ -1,7 +1,8 @@
 """The codes of the synthetic clinic and how they are put into words.
 
-Codes combine 20 organs, 15 conditions and 10 qualifiers, each with synonyms, all invented for this corpus. Many combinations mean
-nothing to a physician; what counts is that they share words, as real codes do.
+Codes combine 20 organs, 15 conditions and 10 qualifiers, each with synonyms, all invented for this
+corpus. Many combinations mean nothing to a physician; what counts is that they share words, as real
+codes do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _NAMED = ("disease", "syndrome")
 
 @dataclass(frozen=True)
 class Organ:
-    """`letter` of its chapter; `root` starts compounds (nephr-itis), `eponym` surnames and `drug` the names of drugs."""
+    """`letter` of its chapter; `root` starts compounds (nephr-itis), `eponym` surnames and
+    `drug` the names of drugs.
+    """
 
     letter: str
     nouns: tuple[str, ...]
@@ -28,7 +31,9 @@ class Organ:
 
 @dataclass(frozen=True)
 class Condition:
-    """`suffix` ends compounds (nephr-itis), or is empty; `eponym` ends surnames, `drug` the names of drugs."""
+    """`suffix` ends compounds (nephr-itis), or is empty; `eponym` ends surnames, `drug` the
+    names of drugs.
+    """
 
     nouns: tuple[str, ...]
     suffix: str
@@ -38,7 +43,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Qualifier:
-    """Words `before` a condition ("acute") or `after` it ("of sudden onset"); none for the unspecified code."""
+    """Words `before` a condition ("acute") or `after` it ("of sudden onset"); none for the
+    unspecified code.
+    """
 
     title: str
     before: tuple[str, ...]
@@ -121,7 +128,9 @@ QUALIFIERS = (
 
 @dataclass(frozen=True)
 class NoteSection:
-    """Part of a note: `kind` names the sentences that may stand in it, `headings` are ways to head it."""
+    """Part of a note: `kind` names the sentences that may stand in it, `headings` are ways to
+    head it.
+    """
 
     kind: str
     headings: tuple[str, ...]
@@ -206,7 +215,9 @@ PRESCRIBED = (
 
 @dataclass(frozen=True)
 class Code:
-    """A label, such as `C12.3`: chapter C (kidney), condition 12, qualifier 3. The family C12 is its parent."""
+    """A label, such as `C12.3`: chapter C (kidney), condition 12, qualifier 3. The family C12
+    is its parent.
+    """
 
     id: str
     organ: Organ
@@ -221,14 +232,18 @@ class Code:
     @property
     def title(self) -> str:
         """What a list of codes would call it."""
-        return f"{self.condition.nouns[0].capitalize()} of {self.organ.nouns[0]}, {self.qualifier.title}"
+        return (
+            f"{self.condition.nouns[0].capitalize()} of {self.organ.nouns[0]}, "
+            f"{self.qualifier.title}"
+        )
 
 
 def choose_codes(count: int, rng: Random) -> list[Code]:
     """Codes in the order of their frequency, most frequent first.
 
-    They come in families of three to eight that differ by qualifier only, so that related codes share words; when the families run
-    out (beyond about 1,600 codes) the missing members are filled in.
+    They come in families of three to eight that differ by qualifier only, so that related codes
+    share words; when the families run out (beyond about 1,600 codes) the missing members are filled
+    in.
     """
     families = list(product(ORGANS, enumerate(CONDITIONS, start=1)))
     rng.shuffle(families)
@@ -249,7 +264,9 @@ def choose_codes(count: int, rng: Random) -> list[Code]:
 
 
 def weigh(count: int) -> list[float]:
-    """How often the code of each rank is used, relative to others: a power law with a flattened head."""
+    """How often the code of each rank is used, relative to others: a power law with a flattened
+    head.
+    """
     return [(rank + 6) ** -1.2 for rank in range(count)]
 
 
@@ -278,7 +295,9 @@ def name_drug(code: Code) -> str:
 
 
 def misspell(word: str, rng: Random) -> str:
-    """The word, or now and then the word with a letter left out, doubled, or exchanged with the next."""
+    """The word, or now and then the word with a letter left out, doubled, or exchanged with the
+    next.
+    """
     if len(word) < 6 or rng.random() >= MISSPELT:
         return word
     at = rng.randrange(1, len(word) - 2)

@@ -1,4 +1,6 @@
-"""What the names of columns say, in the languages of the docs: words for texts, labels, ids and what holds no labels."""
+"""What the names of columns say, in the languages of the docs: words for texts, labels, ids and
+what holds no labels.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,14 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 Meaning = Literal["labels", "classes", "suggested", "other"]
-"""Labels of documents; classes that a few coarse labels are; labels that a program proposed; no labels."""
+"""Labels of documents; classes that a few coarse labels are; labels that a program proposed; no
+labels.
+"""
 
-_TITLES = "ti article_title document_title title titel titre titolo titulo otsikko rubrik heading headline"
+_TITLES = (
+    "ti article_title document_title title titel titre titolo titulo otsikko rubrik heading "
+    "headline"
+)
 _TEXTS = """
 ab text abstract body content description summary abstracttext fulltext full_text note notes document
 abstract_note abstractnote sentence

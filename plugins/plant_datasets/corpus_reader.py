@@ -1,4 +1,6 @@
-"""How the files of a corpus are read: which file is which split, lines and bad rows, and documents that become a dataset."""
+"""How the files of a corpus are read: which file is which split, lines and bad rows, and
+documents that become a dataset.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Document:
 
 @dataclass
 class CorpusReader:
-    """One corpus while it is read: its options, the rows that cannot be read, the files, and remarks for the user."""
+    """One corpus while it is read: its options, the rows that cannot be read, the files, and
+    remarks for the user.
+    """
 
     data: DataSection
     bad: BadRows
@@ -88,7 +92,9 @@ class CorpusReader:
         return read_lines(path, self.bad, self.data.encoding, ends=ends)
 
     def all_lines(self, path: Path) -> Iterator[str]:
-        """The lines of a file whose position matters; the first that cannot be decoded is an error."""
+        """The lines of a file whose position matters; the first that cannot be decoded is an
+        error.
+        """
         self.files.append(path)
         return (line for _, line in read_lines(path, BadRows(strict=True), self.data.encoding))
 
@@ -98,9 +104,11 @@ class CorpusReader:
         titles: Mapping[str, str | None] | None = None,
         excluded: Sequence[tuple[str, str]] = (),
     ) -> Dataset:
-        """Read the documents of all parts; large parts wait in files. Documents in no splits are split by a hash of their texts.
+        """Read the documents of all parts; large parts wait in files. Documents in no splits are
+        split by a hash of their texts.
 
-        Reading may fill `titles`, of labels, and `excluded`, pairs of document and label that no prediction may hold.
+        Reading may fill `titles`, of labels, and `excluded`, pairs of document and label that no
+        prediction may hold.
         """
         frames = {
             part: _make_frames(documents, "" if part is None else f"{part}-")
@@ -108,7 +116,8 @@ class CorpusReader:
         }
         if None in frames:
             self.remarks.append(
-                f"{self.path} is in no splits: split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+                f"{self.path} is in no splits: split 80/10/10 by a hash of each text (`plant data "
+                "split` writes other shares)"
             )
             pieces = split_by_hash(frames[None], str(self.path))
         else:
@@ -154,9 +163,11 @@ def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.Lazy
 
 
 def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:
-    """Splits 80/10/10 by a hash of the column `text`: equal texts stay together, and added documents move none.
+    """Splits 80/10/10 by a hash of the column `text`: equal texts stay together, and added
+    documents move none.
 
-    The texts of one part at a time are read; each split has the parts that hold some of its documents.
+    The texts of one part at a time are read; each split has the parts that hold some of its
+    documents.
     """
     splits: dict[SplitName, list[pl.LazyFrame]] = {name: [] for name in SPLITS}
     for part in parts:
@@ -175,13 +186,17 @@ def choose_split(key: str) -> SplitName:
 
 
 def split_of(name: str) -> SplitName | None:
-    """The split that a word of a file's name says: `trn` in `X.trn.txt`, `train` in `train_texts.txt`."""
+    """The split that a word of a file's name says: `trn` in `X.trn.txt`, `train` in
+    `train_texts.txt`.
+    """
     words = re.split(r"[^a-z]+", name.lower())
     return next((ALIASES[word] for word in words if word in ALIASES), None)
 
 
 def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[SplitPart, Path]:
-    """The file of each split: the named file itself, or the accepted files of a folder whose names say train, validation or test."""
+    """The file of each split: the named file itself, or the accepted files of a folder whose
+    names say train, validation or test.
+    """
     if not path.is_dir():
         return {None: path}
     parts: dict[SplitPart, Path] = {}
@@ -256,7 +271,9 @@ def mostly(lines: list[str], fits: Callable[[str], object]) -> bool:
 
 
 def find_example(data: DataSection, fits: Callable[[Path], bool]) -> Path | None:
-    """A file that shows the format of a corpus: the named file, or a training file of the folder; None if it does not fit."""
+    """A file that shows the format of a corpus: the named file, or a training file of the
+    folder; None if it does not fit.
+    """
     path = None if data.path is None else Path(data.path)
     if path is not None and path.is_file():
         return path if _try(fits, path) else None

@@ -1,4 +1,6 @@
-"""Which columns of a table hold texts, labels, ids and splits: by their names, else by what is in them."""
+"""Which columns of a table hold texts, labels, ids and splits: by their names, else by what is
+in them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ _NO_LABELS: Sequence[tuple[str, Callable[[str], object]]] = (
 
 
 def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[str, str]:
-    """The options of the section for columns that a table has under other names than those asked for; ids only if they are unique.
+    """The options of the section for columns that a table has under other names than those asked
+    for; ids only if they are unique.
 
     `ColumnQuestion` if two columns may be meant equally well.
     """
@@ -136,7 +139,8 @@ class Candidate:
 
 
 def weigh_labels(sample: pl.DataFrame, texts: pl.DataFrame | None = None) -> list[Candidate]:
-    """Columns that may hold labels, the likeliest first: by name, then by values that recur, several in a cell, words of the `texts`.
+    """Columns that may hold labels, the likeliest first: by name, then by values that recur,
+    several in a cell, words of the `texts`.
 
     An empty column holds none, nor does one whose name or values are those of something else.
     """
@@ -196,7 +200,9 @@ def _weigh(column: pl.Series, words: Collection[str]) -> Candidate | None:
 
 
 def _read_labels(column: pl.Series) -> tuple[pl.Series, int]:
-    """The labels in a column, and how many of its cells have any; none of a column of another type."""
+    """The labels in a column, and how many of its cells have any; none of a column of another
+    type.
+    """
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
     if isinstance(inner, pl.List):  # of several people
         column, inner = column.list.eval(pl.element().explode()), inner.inner

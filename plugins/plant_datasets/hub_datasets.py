@@ -31,7 +31,9 @@ _DESCRIBED = 1 << 24  # bytes of a description that is read
 
 
 def load(data: DataSection, options: HubOptions) -> Dataset:
-    """Read PATH, a folder or else an id of the hub; numbers of classes become their names. No code of the data set is run."""
+    """Read PATH, a folder or else an id of the hub; numbers of classes become their names. No
+    code of the data set is run.
+    """
     reader = CorpusReader.of(data)
     opened = _open(reader.path, options)
     tables = dict(opened) if hasattr(opened, "keys") else {"": opened}
@@ -142,7 +144,10 @@ def _open(path: Path, options: HubOptions) -> Any:
             return datasets.load_from_disk(str(path))
         return datasets.load_dataset(str(path), options.configuration, revision=options.revision)
     except Exception as error:
-        expected = "a folder that save_to_disk wrote, or the id of a data set of the hub that needs no code"
+        expected = (
+            "a folder that save_to_disk wrote, or the id of a data set of the hub that needs "
+            "no code"
+        )
         raise _unreadable(
             error, str(path), expected, "check the path; without a network, name a folder"
         ) from error
@@ -179,7 +184,9 @@ def _read_frame(table: Any, columns: Sequence[str], where: str) -> pl.DataFrame:
 
 
 def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame:
-    """The table in our columns, labels as they are; where it has no ids, they are the prefix and the number of the row."""
+    """The table in our columns, labels as they are; where it has no ids, they are the prefix
+    and the number of the row.
+    """
     features: Mapping[str, Any] = table.features
     texts = text_columns(data.text_column, list(features))
     held, _ = label_field(data.labels_column, list(features))
@@ -201,7 +208,8 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
             f"the column '{nested}' holds lists or objects",
             where=where,
             expected="one text, and one id, a document",
-            todo="name the right columns with --text-column and --id-column, or join each list into a text",
+            todo="name the right columns with --text-column and --id-column, or join each list "
+            "into a text",
         )
     row = pl.lit(prefix) + pl.int_range(1, pl.len() + 1).cast(pl.String)
     return frame.select(
@@ -212,7 +220,9 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
 
 
 def find_class_names(path: Path, column: str) -> list[str]:
-    """The names of the classes of a column by number, as the file, or the description of its data set, says; none where neither does."""
+    """The names of the classes of a column by number, as the file, or the description of its
+    data set, says; none where neither does.
+    """
     described: list[object] = []
     with suppress(OSError, PolarsError):  # of what is no Parquet file, whatever its name
         described.append(_parse(pl.read_parquet_metadata(path).get("huggingface", "")))
@@ -264,7 +274,9 @@ def _find_all(described: object, key: str) -> Iterator[object]:
 
 
 def _names_of(features: object, column: str) -> list[str]:
-    """The names of classes of one feature: `{"labels": {"names": […]}}`, or `[{"name": "labels", "class_label": {"names": {"0": …}}}]`."""
+    """The names of classes of one feature: `{"labels": {"names": […]}}`, or `[{"name":
+    "labels", "class_label": {"names": {"0": …}}}]`.
+    """
     if isinstance(features, list):
         features = {one.get("name"): one for one in features if isinstance(one, dict)}
     names = (

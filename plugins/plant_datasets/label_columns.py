@@ -1,4 +1,6 @@
-"""Tables with a column for each label, of 0 and 1, true and false or yes and no; and tables of known tools."""
+"""Tables with a column for each label, of 0 and 1, true and false or yes and no; and tables of
+known tools.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +76,11 @@ CorpusTables = Mapping[
 def find_columns(
     tables: CorpusTables, data: DataSection
 ) -> tuple[CorpusTables, DataSection, list[str]]:
-    """Tables that have not the column of labels with one, and the section that names it; remarks say what was chosen.
+    """Tables that have not the column of labels with one, and the section that names it; remarks
+    say what was chosen.
 
-    `DataError` if a column of labels and a column for each label both fit, or a table has not the labels of the first.
+    `DataError` if a column of labels and a column for each label both fit, or a table has not the
+    labels of the first.
     """
     where, table = next((where, table) for where, (table, _) in tables.items())
     columns = table.collect_schema().names()
@@ -104,7 +108,8 @@ def find_columns(
         return tables, data, []
     if not usual and len(labels) < len(named):
         raise DataError(
-            f"the columns {show_names(name for name in named if name not in labels)} are not of 0 and 1 alone",
+            f"the columns {show_names(name for name in named if name not in labels)} are not of 0 "
+            "and 1 alone",
             where=f"{where}, --labels-column {data.labels_column}",
             expected="for several columns of labels: 0 or 1, true or false, yes or no in each cell",
             todo="name one column of labels, or columns of 0 and 1",
@@ -125,7 +130,8 @@ def find_columns(
     ):
         listed = ",".join(labels[:_SHOWN]) + (",…" if len(labels) > _SHOWN else "")
         raise DataError(
-            f"the labels may be in the column '{rival}', or in {len(labels):,} columns of yes and no",
+            f"the labels may be in the column '{rival}', or in {len(labels):,} columns of yes and "
+            "no",
             where=where,
             expected="labels in one column, or a column for each label",
             todo=f"say which: --labels-column {rival}, or --labels-column '{listed}'",
@@ -155,7 +161,10 @@ def _find_tool(
                 if title == "doccano" and data.label_separator is None
                 else {}
             )
-            remark = f"{where}: a table of {title}: texts are the columns {text}, labels the column {labels}"
+            remark = (
+                f"{where}: a table of {title}: texts are the columns {text}, labels the "
+                f"column {labels}"
+            )
             return tables, data.model_copy(update=chosen), [remark]
     if not {"id", "annotator", "annotation_id"} <= set(columns):
         return None
@@ -172,7 +181,9 @@ def _find_tool(
 
 
 def _find_answers(table: pl.LazyFrame, data: DataSection, where: str) -> str | None:
-    """The column with the answers of a table of Label Studio, whose columns stand in any order; `DataError` if several have them."""
+    """The column with the answers of a table of Label Studio, whose columns stand in any order;
+    `DataError` if several have them.
+    """
     sample = collect(table.head(_SAMPLE), where)
     about = {*ABOUT, *text_columns(data.text_column, sample.columns)}
     left = [
@@ -236,7 +247,9 @@ def _read_answers(column: str, dtype: pl.DataType, said: Sequence[str]) -> tuple
 def _find_binary(
     tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool
 ) -> tuple[list[str], list[str], list[str]]:
-    """Those columns that say yes or no in all tables, unless `mixed` no at least once and in one notation; their values; and remarks."""
+    """Those columns that say yes or no in all tables, unless `mixed` no at least once and in
+    one notation; their values; and remarks.
+    """
     first = tables[where][0]
     schema = first.collect_schema()
     plain = [name for name in columns if not schema[name].is_nested()]
@@ -268,7 +281,8 @@ def _find_binary(
     labels = [name for name in likely if name not in odd and (mixed or found.get(name) == usual)]
     others = [name for name in found if name not in labels]
     remarks = [
-        f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"
+        f"{where}: labels are {len(labels):,} columns of {usual}: "
+        f"{show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"
     ]
     remarks += (
         [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"]
@@ -282,7 +296,8 @@ def _find_binary(
     )
     if blank:
         remarks.append(
-            f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out"
+            f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a "
+            "row of these alone is left out"
         )
     if typed and len(labels) < 2 <= len(labels) + len(odd):
         raise DataError(
@@ -313,14 +328,18 @@ def _read_answer(cell: str) -> list[str]:
 def _unite(
     table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], where: str
 ) -> pl.LazyFrame:
-    """The table with one column `labels` in place of these; a missing value where no cell is one of those that say yes or no."""
+    """The table with one column `labels` in place of these; a missing value where no cell is
+    one of those that say yes or no.
+    """
     missing = [name for name in labels if name not in table.collect_schema()]
     if missing:
         raise DataError(
-            f"{len(missing):,} of the {len(labels):,} columns of labels are not in this table, such as {show_names(missing[:3])}",
+            f"{len(missing):,} of the {len(labels):,} columns of labels are not in this table, "
+            f"such as {show_names(missing[:3])}",
             where=where,
             expected="the same columns of labels in all tables",
-            todo="add them; or move the file out of the folder: `plant suggest` reads texts without labels",
+            todo="add them; or move the file out of the folder: `plant suggest` reads texts "
+            "without labels",
         )
     schema = table.collect_schema()
     answers = {name: _read_answers(name, schema[name], said) for name in labels}

@@ -1,4 +1,6 @@
-"""Formats with one document on each line: how a line is split, which files belong together, and how a corpus is recognised."""
+"""Formats with one document on each line: how a line is split, which files belong together, and
+how a corpus is recognised.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ _NAMES = ("label_names.txt", "labels.txt", "output-items.txt")
 
 
 class Fault(ValueError):
-    """Why a line cannot be read, at which column (None: no single one) and line of what was read, counted from 1."""
+    """Why a line cannot be read, at which column (None: no single one) and line of what was
+    read, counted from 1.
+    """
 
     def __init__(self, why: str, column: int | None = 1, line: int = 1) -> None:
         super().__init__(why)
@@ -55,7 +59,9 @@ class Fault(ValueError):
 
 
 class PassedOver(Exception):
-    """Why what stands on a line is no labelled document, though it can be read; in words that follow a number."""
+    """Why what stands on a line is no labelled document, though it can be read; in words that
+    follow a number.
+    """
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,9 @@ class NumberedLabels:
 
 
 def read_names(reader: CorpusReader, folder: Path, names: Sequence[str]) -> NumberedLabels:
-    """The labels of a folder: from `labels.tsv` (columns label and title), else from the first of these files, a title on each line."""
+    """The labels of a folder: from `labels.tsv` (columns label and title), else from the first
+    of these files, a title on each line.
+    """
     table = find_file(folder, "labels.tsv")
     rows = [] if table is None else [line.split("\t") for line in reader.all_lines(table)][1:]
     if rows and all(len(row) >= 2 for row in rows):
@@ -108,7 +116,9 @@ def read_names(reader: CorpusReader, folder: Path, names: Sequence[str]) -> Numb
 
 @dataclass(frozen=True)
 class LineFormat:
-    """A format. Its files are found by name; a corpus is recognised by the first lines of a file, or by the names of two files."""
+    """A format. Its files are found by name; a corpus is recognised by the first lines of a
+    file, or by the names of two files.
+    """
 
     title: str
     parse: Callable[
@@ -121,7 +131,9 @@ class LineFormat:
     accepts: Callable[[Path], bool] = is_line_file  # whether a file may hold documents, by its name
     pair: tuple[
         str, ...
-    ] = ()  # in place of the last two: names of a file of labels and of its file of texts; `{}` is the split
+        # in place of the last two: names of a file of labels and of its file of texts; `{}` is the
+        # split
+    ] = ()
     names: tuple[
         str, ...
     ] = ()  # of files with the titles of numbered labels; empty: labels are written as ids
@@ -183,7 +195,9 @@ class LineFormat:
         labels: NumberedLabels,
         features: str | None = None,
     ) -> Iterator[Document]:
-        """The documents of a file; their texts are in the lines, in a second file, or made of the names of features."""
+        """The documents of a file; their texts are in the lines, in a second file, or made of
+        the names of features.
+        """
         if texts is None:
             names = None if self.first_feature is None else _read_features(reader, path, features)
             yield from (
@@ -259,15 +273,21 @@ class LineFormat:
         ):
             found, counts = (last, highest + 1 - labels.first), (said[0], said[-1])
             if found[0] != counts[0] or found[1] > counts[1]:
-                what = f"{counts[0]:,} documents and {counts[1]:,} labels, but there are {found[0]:,} documents"
+                what = (
+                    f"{counts[0]:,} documents and {counts[1]:,} labels, but there are "
+                    f"{found[0]:,} documents"
+                )
                 reader.remarks.append(
-                    f"{path}: the first line says {what} and {found[1]:,} labels: a part may be missing"
+                    f"{path}: the first line says {what} and {found[1]:,} labels: a part may be "
+                    "missing"
                 )
 
     def records(
         self, reader: CorpusReader, path: Path, labels: NumberedLabels
     ) -> Iterator[tuple[int, int, str]]:
-        """What holds a document each: its number, the line on which it begins (both from 1), and its content."""
+        """What holds a document each: its number, the line on which it begins (both from 1),
+        and its content.
+        """
         for place, line in (
             _read_matrix(reader, path, labels) if path.suffix == ".npz" else reader.lines(path)
         ):
@@ -277,7 +297,9 @@ class LineFormat:
     def find_pairs(
         self, folder: Path, *, raw: bool = True
     ) -> dict[SplitPart, tuple[Path, Path | None]]:
-        """The file of labels and the file of texts of each split; without `raw`, the last name of texts is tried first."""
+        """The file of labels and the file of texts of each split; without `raw`, the last name
+        of texts is tried first.
+        """
         labels, *texts = self.pair
         pairs: dict[SplitPart, tuple[Path, Path | None]] = {}
         for alias, split in ALIASES.items():
@@ -290,7 +312,9 @@ class LineFormat:
         return pairs
 
     def _read_labels(self, reader: CorpusReader, paths: Sequence[Path]) -> NumberedLabels:
-        """The labels; numbered from 1 if no document has label 0 and one has the label of the last number."""
+        """The labels; numbered from 1 if no document has label 0 and one has the label of the
+        last number.
+        """
         labels = (
             read_names(reader, paths[0].parent, self.names) if self.names else NumberedLabels(None)
         )
@@ -332,7 +356,9 @@ def _count_labels(path: Path) -> int:
 def _read_matrix(
     reader: CorpusReader, path: Path, labels: NumberedLabels
 ) -> Iterator[tuple[int, str]]:
-    """The label numbers of each row of a sparse matrix, separated by blanks; explicit zeros are no labels."""
+    """The label numbers of each row of a sparse matrix, separated by blanks; explicit zeros are
+    no labels.
+    """
     reader.files.append(path)
     try:
         matrix = load_sparse(path)
@@ -382,7 +408,8 @@ def _read_features(reader: CorpusReader, path: Path, features: str | None) -> li
     reader.names = True
     how = "numbers" if file is None else f"names in {file}"
     reader.remarks.append(
-        f"{path} has no file of texts: each document is the list of the {how} of its features, by falling weight"
+        f"{path} has no file of texts: each document is the list of the {how} of its features, by "
+        "falling weight"
     )
     return (
         None if file is None else ["_".join(name.split()) for name in reader.all_lines(file)]
@@ -390,7 +417,9 @@ def _read_features(reader: CorpusReader, path: Path, features: str | None) -> li
 
 
 def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
-    """A text that lists the features of a document by falling value: by their names, else as `f12 f7`."""
+    """A text that lists the features of a document by falling value: by their names, else as
+    `f12 f7`.
+    """
     numbers = [
         number for number, _ in sorted(line.features, key=lambda feature: (-feature[1], feature[0]))
     ]
@@ -409,7 +438,9 @@ def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
 
 
 def read_json_line(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
-    """What `read` makes of a JSON value; `Fault` for what is no JSON, lacks one of the keys, or has no text that can be written."""
+    """What `read` makes of a JSON value; `Fault` for what is no JSON, lacks one of the keys, or
+    has no text that can be written.
+    """
     try:
         line = read(json.loads(content))
         if not isinstance(line.text, str):
@@ -516,7 +547,9 @@ def _parse_text2text(line: str, first: str) -> Line:
 
 
 def _fits_text2text(path: Path, lines: list[str]) -> bool:
-    """Numbers, a tab and a text on every line; some line has several numbers, or a file with their titles is there."""
+    """Numbers, a tab and a text on every line; some line has several numbers, or a file with
+    their titles is there.
+    """
     heads = [line.partition("\t")[0] for line in lines]
     numbers = mostly(
         lines, lambda line: "\t" in line and _WEIGHTED.fullmatch(line.partition("\t")[0])

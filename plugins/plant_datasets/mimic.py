@@ -1,4 +1,6 @@
-"""MIMIC-III and MIMIC-IV from the folders of PhysioNet: notes, codes, splits and the subsets of the literature."""
+"""MIMIC-III and MIMIC-IV from the folders of PhysioNet: notes, codes, splits and the subsets of
+the literature.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
 
 
 def find_table(root: Path, name: str) -> Path:
-    """The file of a table, `.csv` or compressed, at most three folders down, in any case; `DataError` if there is none or several."""
+    """The file of a table, `.csv` or compressed, at most three folders down, in any case;
+    `DataError` if there is none or several.
+    """
     wanted = {f"{name}.csv{suffix}".lower() for suffix in ("", *SUFFIXES)}
     patterns = ("*", "*/*", "*/*/*", "*/*/*/*")
     paths = [
@@ -117,7 +121,9 @@ def find_table(root: Path, name: str) -> Path:
 def read_mimic_table(
     reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]
 ) -> Iterator[Parsed]:
-    """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A table is never in memory as a whole."""
+    """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A
+    table is never in memory as a whole.
+    """
     path = find_table(reader.path, name)
     reader.files.append(path)
     rows = read_rows(path, reader.bad, reader.data.encoding, exact=True)
@@ -142,7 +148,9 @@ def read_mimic_table(
 
 
 def read_number(value: str) -> str | None:
-    """A whole number that pandas may have written as `100001.0`; None for a blank; `ValueError` for anything else."""
+    """A whole number that pandas may have written as `100001.0`; None for a blank; `ValueError`
+    for anything else.
+    """
     text = value.strip().removesuffix(".0")
     if not text or text.lower() == "nan":
         return None
@@ -152,7 +160,9 @@ def read_number(value: str) -> str | None:
 
 
 def read_mimic3_codes(reader: CorpusReader, *, caml_quirk: bool) -> dict[Kind, Codes]:
-    """Codes of MIMIC-III; with `caml_quirk` procedures are read as numbers, as CAML did: 0066 becomes 66, and some codes fall together."""
+    """Codes of MIMIC-III; with `caml_quirk` procedures are read as numbers, as CAML did: 0066
+    becomes 66, and some codes fall together.
+    """
 
     def parse(hadm: str, code: str) -> tuple[str | None, str, int]:
         return read_number(hadm), code.strip(), 9
@@ -205,7 +215,9 @@ def _read_codes(
 
 
 def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any) -> pl.DataFrame:
-    """Admissions of MIMIC-III with notes and codes; the report comes before its addenda, each group in order of time."""
+    """Admissions of MIMIC-III with notes and codes; the report comes before its addenda, each
+    group in order of time.
+    """
 
     def parse(
         row: str,
@@ -312,10 +324,12 @@ def _remark(reader: CorpusReader, count: int, what: str) -> None:
 
 
 def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool) -> str:
-    """A note as the literature prepares it; with `mask`, de-identified parts (`[**…**]`, `___`) are replaced by a blank first.
+    """A note as the literature prepares it; with `mask`, de-identified parts (`[**…**]`, `___`) are
+    replaced by a blank first.
 
-    `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al. 2023); `caml`: lower-cased words
-    without those that are numbers (Mullenbach et al. 2018); `alpha`: words of letters only; `none`: as it is.
+    `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al.
+    2023); `caml`: lower-cased words without those that are numbers (Mullenbach et al. 2018);
+    `alpha`: words of letters only; `none`: as it is.
     """
     text = _DEIDENTIFIED.sub(" ", text) if mask else text
     if how == "e23":
@@ -329,7 +343,9 @@ def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool
 
 
 def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFrame:
-    """Admissions without rare codes, counted among diagnoses and among procedures; admissions without any other code are left out."""
+    """Admissions without rare codes, counted among diagnoses and among procedures; admissions
+    without any other code are left out.
+    """
     before = admissions.height
     for column in ("diagnoses", "procedures"):
         kept = _count_codes(admissions, column).filter(pl.col("count") >= FREQUENT_ADMISSIONS)[
@@ -344,13 +360,16 @@ def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFram
     lost = before - admissions.height
     if before and not admissions.height:
         raise DataError(
-            f"no code has {FREQUENT_ADMISSIONS} admissions, and this data set leaves out rarer ones: none of {before:,} admissions is left",
+            f"no code has {FREQUENT_ADMISSIONS} admissions, and this data set leaves out rarer "
+            f"ones: none of {before:,} admissions is left",
             where=str(reader.data.path),
             expected="the whole of MIMIC, and not a sample of it",
-            todo="name the folder of the whole tables, or read a sample under a name that keeps every code, such as mimic3-full",
+            todo="name the folder of the whole tables, or read a sample under a name that keeps "
+            "every code, such as mimic3-full",
         )
     reader.remarks.append(
-        f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} admissions that have no other"
+        f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} "
+        "admissions that have no other"
     )
     return admissions
 
@@ -388,19 +407,23 @@ def _take_rare(documents: pl.DataFrame, path: Path, reader: CorpusReader) -> Par
 
 
 def _take_few(parts: Parts, protocol: str, reader: CorpusReader) -> Parts:
-    """Codes with 1 to 5 training documents that test has: the corpus as it is, or nothing but these codes."""
+    """Codes with 1 to 5 training documents that test has: the corpus as it is, or nothing but
+    these codes.
+    """
     rare = set(
         _count_codes(parts["train"], "labels").filter(pl.col("count") <= FEW_DOCUMENTS)["code"]
     )
     tested = set(parts["test"]["labels"].explode().drop_nulls()) if "test" in parts else set()
     wanted = sorted(rare & tested)
     reader.remarks.append(
-        f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents and occur in test"
+        f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents "
+        "and occur in test"
     )
     if protocol == "restricted":
         return _keep_labels(parts, wanted)
     reader.remarks.append(
-        "all documents and codes are kept: the figures of this protocol are those of the bin 1-5 of `plant eval`"
+        "all documents and codes are kept: the figures of this protocol are those of the bin 1-5 "
+        "of `plant eval`"
     )
     return parts
 
@@ -432,8 +455,9 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
 
 
 def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
-    """The split of each admission: from CAML's folder with train_full_hadm_ids.csv, … (one number a line; `subset` is `full` or `50`),
-    or from a table with `_id` (or `hadm_id`) and `split`: feather (Edin et al.), Parquet, CSV.
+    """The split of each admission: from CAML's folder with train_full_hadm_ids.csv, … (one
+    number a line; `subset` is `full` or `50`), or from a table with `_id` (or `hadm_id`) and
+    `split`: feather (Edin et al.), Parquet, CSV.
     """
     if path.is_dir():
         return _read_caml_splits(path, subset)
@@ -477,7 +501,9 @@ def _read_caml_splits(folder: Path, subset: str) -> dict[str, SplitName]:
 
 
 def read_rare_lists(path: Path) -> dict[str, tuple[SplitName, list[str]]]:
-    """Split and codes of the admissions of MIMIC-III-rare50, from the lists in KEPT's collectrare50data.py, which is read and not run."""
+    """Split and codes of the admissions of MIMIC-III-rare50, from the lists in KEPT's
+    collectrare50data.py, which is read and not run.
+    """
     lists: dict[str, list[str]] = {}
     try:
         for node in ast.parse(path.read_text("utf-8")).body:
@@ -512,6 +538,7 @@ def _no_splits(path: Path, why: str) -> DataError:
     return DataError(
         "the splits cannot be read",
         where=f"{path}: {why}",
-        expected="CAML's folder of *_hadm_ids.csv, a feather, Parquet or CSV table with _id and split, or for rare50 KEPT's lists",
+        expected="CAML's folder of *_hadm_ids.csv, a feather, Parquet or CSV table with _id and "
+        "split, or for rare50 KEPT's lists",
         todo="docs/corpus.md says where these public files are",
     )

@@ -1,4 +1,6 @@
-"""Published corpora by name: from the files of their publishers or from tables, with card and counts; readers of four of them."""
+"""Published corpora by name: from the files of their publishers or from tables, with card and
+counts; readers of four of them.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
 
 
 def _refuse_options(name: str, options: Options) -> None:
-    """Refuse options of the publisher's files: tables hold what was chosen when they were written."""
+    """Refuse options of the publisher's files: tables hold what was chosen when they were
+    written.
+    """
     chosen = [
         key
         for key, value in options.model_dump().items()
@@ -88,15 +92,19 @@ def _refuse_options(name: str, options: Options) -> None:
     ]
     if chosen:
         raise UsageError(
-            f"{', '.join(chosen)} cannot be chosen in tables: they are options of the publisher's files",
+            f"{', '.join(chosen)} cannot be chosen in tables: they are options of the publisher's "
+            "files",
             where=f"dataset '{name}'",
             expected=f"the distribution of {name}, or none of its options",
-            todo=f"`plant data info {name}` says where to get the distribution; or leave the options out",
+            todo=f"`plant data info {name}` says where to get the distribution; or leave the "
+            "options out",
         )
 
 
 def count_corpus(dataset: Dataset) -> dict[str, int]:
-    """Documents of each split, `labels` that documents have, and `label names` in the table of labels."""
+    """Documents of each split, `labels` that documents have, and `label names` in the table of
+    labels.
+    """
     counts: dict[str, int] = {
         name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()
     }
@@ -107,7 +115,9 @@ def count_corpus(dataset: Dataset) -> dict[str, int]:
 
 
 def fits(counts: Mapping[str, int], expected: Mapping[str, int]) -> bool:
-    """Whether all counts of a version agree; its labels may be those that documents have, or those that have a name."""
+    """Whether all counts of a version agree; its labels may be those that documents have, or
+    those that have a name.
+    """
     splits = {
         name: number for name, number in counts.items() if name not in ("labels", "label names")
     }
@@ -123,7 +133,9 @@ def fits(counts: Mapping[str, int], expected: Mapping[str, int]) -> bool:
 
 
 def describe_counts(counts: Mapping[str, int], card: DatasetCard) -> list[str]:
-    """The remark on the counts: the version, where there are several; expected counts, where no version fits."""
+    """The remark on the counts: the version, where there are several; expected counts, where no
+    version fits.
+    """
     corpus = card.title.split(":")[0]
     version = next(
         (name for name, expected in card.variants.items() if fits(counts, expected)), None
@@ -159,7 +171,9 @@ def _read_download(data: DataSection, options: NoOptions) -> Dataset:
 
 
 def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
-    """The folders train, dev and test with files of a pattern (`*.json`, `**/*.jsonld`), in the named folder or one below."""
+    """The folders train, dev and test with files of a pattern (`*.json`, `**/*.jsonld`), in the
+    named folder or one below.
+    """
     folders = (
         [path, *(folder for folder in sorted(path.iterdir()) if folder.is_dir())]
         if path.is_dir()
@@ -205,7 +219,9 @@ def _read_json_files(
 
 
 def read_eurlex57k(data: DataSection, options: Eurlex57kOptions) -> Dataset:
-    """Header, recitals and main body of each law, a JSON file each; a label is the number of a EuroVoc concept."""
+    """Header, recitals and main body of each law, a JSON file each; a label is the number of a
+    EuroVoc concept.
+    """
 
     def read(path: Path, law: Any) -> Line:
         body = law["main_body"] if isinstance(law["main_body"], list) else [law["main_body"]]
@@ -279,13 +295,16 @@ def _read_concepts(path: Path, data: DataSection) -> pl.DataFrame:
         raise DataError(
             f"the names of EuroVoc's concepts cannot be read: {first_line(error)}",
             where=str(path),
-            expected='a JSON object of objects by number, or on each line an object with "id" and "title"',
+            expected='a JSON object of objects by number, or on each line an object with "id" and '
+            '"title"',
             todo="mend the file, or move it away: titles can come from --vocabulary",
         ) from error
 
 
 def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
-    """Title and abstracts of each record, a JSON-LD file each; labels are numbers of the GND, their German names the titles."""
+    """Title and abstracts of each record, a JSON-LD file each; labels are numbers of the GND,
+    their German names the titles.
+    """
     titles: dict[str, str | None] = {}
 
     def read(path: Path, record: Any) -> Line:
@@ -322,7 +341,9 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def read_codiesp(data: DataSection, options: CodiespOptions) -> Dataset:
-    """Texts with codes of diagnoses (D) and procedures (P), and the spans that justify them (X); dev is validation."""
+    """Texts with codes of diagnoses (D) and procedures (P), and the spans that justify them
+    (X); dev is validation.
+    """
     reader = CorpusReader.of(data)
     kinds = ("D", "P") if options.codes == "all" else (options.codes,)
     parts: dict[SplitPart, list[Document]] = {}
@@ -362,7 +383,9 @@ def _read_codes(reader: CorpusReader, folder: Path, kinds: Sequence[str]) -> dic
 def _read_spans(
     reader: CorpusReader, folder: Path, texts: Mapping[str, str], kinds: Sequence[str]
 ) -> Iterator[tuple[str, str, int, int, str]]:
-    """Spans from lines with document, kind, code, quoted text and offsets; several pairs of offsets are separated by semicolons."""
+    """Spans from lines with document, kind, code, quoted text and offsets; several pairs of
+    offsets are separated by semicolons.
+    """
     for path in sorted(folder.glob("*X.tsv")):
         for number, line in reader.lines(path):
             fields = line.rstrip("\n").split("\t")
@@ -390,7 +413,9 @@ def _read_spans(
 
 
 def read_reuters(data: DataSection, options: ReutersOptions) -> Dataset:
-    """Stories of 22 SGML files; the splits ModApte and ModLewis follow from the attributes of each. Title, an empty line, and the body."""
+    """Stories of 22 SGML files; the splits ModApte and ModLewis follow from the attributes of
+    each. Title, an empty line, and the body.
+    """
     reader = CorpusReader.of(data)
     files = sorted(reader.path.glob("*.sgm*")) if reader.path.is_dir() else []
     if not files:

@@ -1,4 +1,6 @@
-"""Formats whose files are known by their content: documents of several lines, and JSON in lines, lists or one object."""
+"""Formats whose files are known by their content: documents of several lines, and JSON in
+lines, lists or one object.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ class RecordFormat(LineFormat):
 
 
 def known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
-    """The two fields of a format that say which files it has, from a function of their first lines."""
+    """The two fields of a format that say which files it has, from a function of their first
+    lines.
+    """
     return {
         "fits": lambda path, lines: bool(lines) and fits(lines),
         "accepts": lambda path: bool((lines := first_lines(path, HEAD)) and fits(lines)),
@@ -117,7 +121,9 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """The objects (or lists) of JSON lines, of a list, or of the list that is the only value of an object."""
+    """The objects (or lists) of JSON lines, of a list, or of the list that is the only value of
+    an object.
+    """
     held, place, wait, opened = "", 0, 0, False
     decoder, rows = json.JSONDecoder(), iter(lines)
     for number, line in chain(rows, [(0, "")]):

@@ -1,4 +1,6 @@
-"""The dataset `synthetic-clinic`: generated notes that look clinical, codes with a long tail, and the gold evidence of every label."""
+"""The dataset `synthetic-clinic`: generated notes that look clinical, codes with a long tail,
+and the gold evidence of every label.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ def load(data: DataSection, options: SyntheticClinicOptions) -> Dataset:
 def generate(*, documents: int, labels: int, seed: int) -> Dataset:
     """A corpus of invented notes, cut 75/10/15.
 
-    Codes follow a power law, so that many have a handful of training documents; when there are documents enough, each code has one.
-    Bags of words cannot tell all: which qualifier goes with which condition, what is denied and what relatives have is in the order
-    of the words.
+    Codes follow a power law, so that many have a handful of training documents; when there are
+    documents enough, each code has one. Bags of words cannot tell all: which qualifier goes with
+    which condition, what is denied and what relatives have is in the order of the words.
     """
     rng = Random(
         f"synthetic-clinic {seed}"
@@ -77,7 +79,9 @@ def generate(*, documents: int, labels: int, seed: int) -> Dataset:
 
 
 def _assign(codes: Sequence[Code], documents: int, rng: Random) -> list[list[Code]]:
-    """The codes of each note; the first code of the first notes goes through all codes, then the notes are shuffled."""
+    """The codes of each note; the first code of the first notes goes through all codes, then
+    the notes are shuffled.
+    """
     by_organ: dict[str, list[int]] = {}
     for position, code in enumerate(codes):
         by_organ.setdefault(code.organ.letter, []).append(position)
@@ -105,7 +109,9 @@ def _assign(codes: Sequence[Code], documents: int, rng: Random) -> list[list[Cod
 
 
 def _distract(own: Sequence[Code], codes: Sequence[Code], rng: Random) -> list[Code]:
-    """Codes to deny or to give to relatives: some of the families of the note's own codes, some of others."""
+    """Codes to deny or to give to relatives: some of the families of the note's own codes, some
+    of others.
+    """
     families = {code.family for code in own}
     kin = [code for code in codes[: len(codes) // 2] if code.family in families and code not in own]
     others = [code for code in rng.sample(codes, rng.randint(0, 3)) if code not in own]
@@ -174,7 +180,9 @@ class Note:
 
 
 def write_note(labels: Sequence[Code], others: Sequence[Code], rng: Random) -> Note:
-    """A note about a patient who has `labels` and none of `others`, which are denied or belong to relatives."""
+    """A note about a patient who has `labels` and none of `others`, which are denied or belong
+    to relatives.
+    """
     title = rng.choice(tuple(TEMPLATES))
     sections = TEMPLATES[title]
     note = Note()
@@ -198,7 +206,9 @@ Sentence = tuple[str, str, str | None]  # pattern, mention, label
 def _place_mentions(
     labels: Sequence[Code], sections: Sequence[NoteSection], rng: Random
 ) -> dict[str, list[Sentence]]:
-    """Sentences that mention the labels, by kind of section: each once in full, some once more in a later section."""
+    """Sentences that mention the labels, by kind of section: each once in full, some once more
+    in a later section.
+    """
     placed: dict[str, list[Sentence]] = {section.kind: [] for section in sections}
     for code in labels:
         first = rng.randrange(len(sections))

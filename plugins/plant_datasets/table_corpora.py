@@ -1,4 +1,6 @@
-"""The dataset `files`: a table with a split column, or a folder with a table for each split, and the tables that belong to it."""
+"""The dataset `files`: a table with a split column, or a folder with a table for each split,
+and the tables that belong to it.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +88,10 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
         raise UsageError(
             "no corpus was named, and no stage of this run has read one",
             where="argument PATH, which is the option path of the section data",
-            expected="a table with a split column, or a folder of train, validation and test tables",
-            todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
+            expected="a table with a split column, or a folder of train, validation and test "
+            "tables",
+            todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run "
+            "with --run DIR",
         )
     named, bad = Path(data.path), BadRows.of(data)
     path = _enter(named) if named.is_dir() else named
@@ -143,7 +147,9 @@ def _read_beside(
 
 
 def recognise(data: DataSection) -> str | None:
-    """A table that has the columns of the section `data`, or a folder whose training file is one."""
+    """A table that has the columns of the section `data`, or a folder whose training file is
+    one.
+    """
     path = None if data.path is None else Path(data.path)
     if (
         path is None
@@ -161,7 +167,9 @@ def recognise(data: DataSection) -> str | None:
 
 
 def guess(data: DataSection) -> dict[str, str]:
-    """The table of titles beside the corpus, and columns that its training table has under other names than the section says."""
+    """The table of titles beside the corpus, and columns that its training table has under
+    other names than the section says.
+    """
     path = Path(data.path or "")
     if not path.exists():
         return {}
@@ -201,7 +209,9 @@ def _peek(path: Path, data: DataSection) -> list[str]:
 
 
 def _enter(folder: Path) -> Path:
-    """The folder of the tables: itself, or the one in it that has a training file; `DataError` if several have one."""
+    """The folder of the tables: itself, or the one in it that has a training file; `DataError`
+    if several have one.
+    """
 
     def holds(path: Path) -> bool:
         return any(
@@ -232,7 +242,9 @@ def _enter(folder: Path) -> Path:
 
 
 def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[Path]]:
-    """The files of each split, or shards, by name; else those with the word in their name, such as `X_train.csv`."""
+    """The files of each split, or shards, by name; else those with the word in their name, such
+    as `X_train.csv`.
+    """
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path.is_file()]
     files: dict[SplitName, list[Path]] = {}
     for path in tables:
@@ -255,23 +267,27 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
                 f"{len(paths)} files claim to be the split {split}",
                 where=", ".join(map(str, paths)),
                 expected="one file for each split (or numbered shards)",
-                todo="move the others out of the folder; texts and labels in two files must be joined to one table",
+                todo="move the others out of the folder; texts and labels in two files must be "
+                "joined to one table",
             )
         if shards and (
             len(counts) > 1 or len(shards) != max(counts)
         ):  # a part of a corpus would pass for all of it
             raise DataError(
                 f"not all shards of the split {split} are there",
-                where=f"{folder}: {', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
+                where=f"{folder}: "
+                f"{', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
                 expected=f"{max(counts)} files of one division, such as {paths[0].name}",
-                todo="copy or make the shards that are missing; to read a part on purpose, name one file",
+                todo="copy or make the shards that are missing; to read a part on purpose, name "
+                "one file",
             )
     if "train" not in files:
         names = sorted(path.name for path in folder.iterdir())
         raise DataError(
             "the folder holds no training file",
             where=f"{folder}: {', '.join(names[:12]) or 'empty'}",
-            expected=f"train.parquet (or {', '.join(FORMATS[1:])}), and if there are, validation and test",
+            expected=f"train.parquet (or {', '.join(FORMATS[1:])}), and if there are, validation "
+            "and test",
             todo="name the files so, or name one file that has a split column",
         )
     return {split: files[split] for split in SPLITS if split in files}
@@ -343,7 +359,10 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
     ):
         raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
-    how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+    how = (
+        f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text "
+        "(`plant data split` writes other shares)"
+    )
     return split_by_hash(mapped[str(path)], str(path)), [path], [how, *answered, *remarks]
 
 
@@ -365,7 +384,9 @@ def _name_split(column: str) -> pl.Expr:
 
 
 def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> pl.Series:
-    """The split of each row; null for a row that names none, which goes to `bad`; `DataError` if a row names another."""
+    """The split of each row; null for a row that names none, which goes to `bad`; `DataError`
+    if a row names another.
+    """
     rows = collect(
         table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path)
     ).with_row_index("row", offset=1)
@@ -375,7 +396,8 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> 
     if wrong.height or (gone.height and gone.height == rows.height):
         row, written = (wrong if wrong.height else gone).select("row", "written").row(0)
         raise DataError(
-            f"{wrong.height or gone.height:,} rows are of no known split: {None if written is None else shorten(written)!r}",
+            f"{wrong.height or gone.height:,} rows are of no known split: "
+            f"{None if written is None else shorten(written)!r}",
             where=f"{path}, column {column}, row {row}",
             expected="train, validation (valid, val, dev) or test",
             todo="mend these values, or name the right column with --split-column",
@@ -399,9 +421,11 @@ def _map_tables(
     titled: Sequence[str],
     further: Sequence[pl.Expr] = (),
 ) -> tuple[dict[str, LazyParts], list[str]]:
-    """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was chosen.
+    """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and
+    remarks on what was chosen.
 
-    Each table comes with a prefix of its row numbers, for ids; `titled` are the labels of the table of titles.
+    Each table comes with a prefix of its row numbers, for ids; `titled` are the labels of the table
+    of titles.
     """
     tables, data, said = find_columns(tables, data)
     for where, (table, _) in tables.items():
@@ -468,7 +492,8 @@ def _map_tables(
             ", …" if len(partial_rows) > LINES_LISTED else ""
         )
         remarks.append(
-            f"{len(partial_rows):,} rows have missing values among their labels, and keep the others: row {listed}"
+            f"{len(partial_rows):,} rows have missing values among their labels, and keep the "
+            f"others: row {listed}"
         )
     return mapped, remarks
 
@@ -513,11 +538,14 @@ def _map_columns(
 def _missing_column(
     name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str
 ) -> DataError:
-    """The error with near names, and the columns that the user may have meant, by a sample of their rows."""
+    """The error with near names, and the columns that the user may have meant, by a sample of
+    their rows.
+    """
     columns = table.collect_schema().names()
     if any(shorten(column) != column for column in columns):  # no name is so long: it is a document
         return DataError(
-            f"there is no column '{name}': the first line does not name the columns, but holds a document",
+            f"there is no column '{name}': the first line does not name the columns, but holds a "
+            "document",
             where=f"{path}, line 1",
             expected=_MEANINGS.get(flag, "a column of that name"),
             todo="write the names of the columns on a line above it, such as text,labels",
@@ -528,7 +556,8 @@ def _missing_column(
     if flag == "--text-column" and scored:
         guessed = "" if guessed == f"--text-column {min(scored)}" else guessed
     predicted = (
-        f"; if these are predictions of another tool: plant eval --predictions {shlex.quote(str(path))}"
+        "; if these are predictions of another tool: plant eval --predictions "
+        f"{shlex.quote(str(path))}"
         if scored
         else ""
     )
@@ -541,7 +570,8 @@ def _missing_column(
         f"there is no column '{name}'",
         where=f"{path}, columns {show_names(columns)}",
         expected=near if "did you mean" in near else _MEANINGS.get(flag, "a column of that name"),
-        todo=f"name the right one with {flag}{f'; by what is in the columns perhaps {guessed}' if guessed else ''}{without}{predicted}",
+        todo="name the right one with "
+        f"{flag}{f'; by what is in the columns perhaps {guessed}' if guessed else ''}{without}{predicted}",
     )
 
 
@@ -575,7 +605,9 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
 
 
 def _find_beside(corpus: Path, what: str) -> Path | None:
-    """The table of labels, evidence or excluded pairs: of `notes.parquet` that is `notes.labels.*`, else `labels.*`, in any format."""
+    """The table of labels, evidence or excluded pairs: of `notes.parquet` that is
+    `notes.labels.*`, else `labels.*`, in any format.
+    """
     folder = corpus if corpus.is_dir() else corpus.parent
     names = [what, *_ALSO_CALLED.get(what, ())]
     wanted = (
@@ -586,7 +618,9 @@ def _find_beside(corpus: Path, what: str) -> Path | None:
 
 
 def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
-    """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the documents."""
+    """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the
+    documents.
+    """
     encoding = (
         None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
     )

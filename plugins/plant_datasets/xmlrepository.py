@@ -1,4 +1,6 @@
-"""The XML repository's format with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; and its filter files."""
+"""The XML repository's format with texts: trn.json.gz and lbl.json.gz, or trn_X.txt,
+trn_X_Y.txt and Y.txt; and its filter files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _FILTERS: dict[SplitName, str] = {
 
 
 def load(data: DataSection, options: NoOptions) -> Dataset:
-    """Read a folder: JSON files if it has them, else texts and matrices. The pairs of the filter files are excluded from predictions."""
+    """Read a folder: JSON files if it has them, else texts and matrices. The pairs of the
+    filter files are excluded from predictions.
+    """
     reader = CorpusReader.of(data)
     described = find_file(reader.path, "lbl.json")
     labels = (
@@ -107,7 +111,9 @@ def _exclude(
     labels: NumberedLabels,
     excluded: list[tuple[str, str]],
 ) -> Iterator[Document]:
-    """The same documents; on the way the pairs of a filter file (row of a document, number of a label) are added to `excluded`."""
+    """The same documents; on the way the pairs of a filter file (row of a document, number of a
+    label) are added to `excluded`.
+    """
     pairs: dict[
         int, list[tuple[int, str, str]]
     ] = {}  # by row: line of the file, its content, label

@@ -13,7 +13,8 @@ class RelevanceOptions(Options):
 
     relevance_weight: float = option(
         0.0,
-        "Keep the relevance table in attention: the weight that log(1 + (relevance / floor)²) of a token's word starts with "
+        "Keep the relevance table in attention: the weight that log(1 + (relevance / floor)²) of "
+        "a token's word starts with "
         "in every score. 0: attention is learned alone (published).",
         ge=0,
     )
@@ -41,7 +42,8 @@ class LabelAttentionOptions(RelevanceOptions):
     )
     prior_bias: bool = option(
         True,
-        "A bias per label, starting at the log-odds of its share of the training documents (paper: none).",
+        "A bias per label, starting at the log-odds of its share of the training documents "
+        "(paper: none).",
     )
     label_rank: int | None = option(
         None,
@@ -118,16 +120,19 @@ class PlantedL2ROptions(Options):
     )
     boost: bool = option(
         True,
-        "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just summed.",
+        "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just "
+        "summed.",
     )
     state: bool = option(
         True,
-        "Read window by window and carry each label's evidence along; without, a document is one window.",
+        "Read window by window and carry each label's evidence along; without, a document is one "
+        "window.",
     )
     window: int = option(72, "Tokens of a window of the state.", ge=1)
     prior_bias: bool = option(
         True,
-        "Start each label's bias at the log-odds of its share of the training documents; without, at 0.",
+        "Start each label's bias at the log-odds of its share of the training documents; "
+        "without, at 0.",
     )
     init_scale: float = option(
         0.03, "Standard deviation of random label queries and weights.", gt=0
@@ -142,7 +147,8 @@ class ClassifierOptions(RelevanceOptions):
 
     prior_bias: bool = option(
         False,
-        "Start each label's bias at the log-odds of its share of the training documents (published: at 0).",
+        "Start each label's bias at the log-odds of its share of the training documents "
+        "(published: at 0).",
     )
     elements: int | None = option(
         None,
@@ -178,7 +184,8 @@ class JointLaatOptions(LaatOptions):
 
     prefix: int | None = option(
         None,
-        "Group labels by so many first characters of their ids, 3 for ICD. Default: by their parents.",
+        "Group labels by so many first characters of their ids, 3 for ICD. Default: by their "
+        "parents.",
         ge=1,
     )
     context: int = option(
@@ -209,11 +216,13 @@ class PlmCaOptions(Options):
 
 PLANTED_L2R = DecoderSpec(
     name="planted-l2r",
-    summary="PLANT's first version: learned, static and differentiable planted attention, inattention, boost, state.",
+    summary="PLANT's first version: learned, static and differentiable planted attention, "
+    "inattention, boost, state.",
     options=PlantedL2ROptions,
     source="PLANT v1: L2R model, planted attention, inattention, stateful decoder",
     build="plant_decoders.planted_l2r:PlantedL2R",
-    # What neither the L2R model that stage 1 trains nor any shape depends on: one stage 1 serves every variant of stage 2.
+    # What neither the L2R model that stage 1 trains nor any shape depends on: one stage 1 serves
+    # every variant of stage 2.
     stage2_options=(
         "learned",
         "static",
@@ -236,14 +245,16 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
     return [
         DecoderSpec(
             name="label-attention",
-            summary="Multi-head attention of label queries, a boost per label, pooling and a shared projection.",
+            summary="Multi-head attention of label queries, a boost per label, pooling and a "
+            "shared projection.",
             options=LabelAttentionOptions,
             source="PLANT v2, section 3: planted attention",
             build="plant_decoders.label_attention:LabelAttention",
         ),
         DecoderSpec(
             name="dot-attention",
-            summary="Label attention by one dot product: keys and values are the hidden states themselves.",
+            summary="Label attention by one dot product: keys and values are the hidden states "
+            "themselves.",
             options=DotAttentionOptions,
             source="the public code of PLANT's authors",
             build="plant_decoders.label_attention:DotAttention",
@@ -251,21 +262,24 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
         PLANTED_L2R,
         DecoderSpec(
             name="caml",
-            summary="A convolution over the hidden states, one query and one linear classifier a label.",
+            summary="A convolution over the hidden states, one query and one linear classifier a "
+            "label.",
             options=CamlOptions,
             source="Mullenbach et al. 2018, arXiv:1802.05695: CAML, equations 1 to 4",
             build="plant_decoders.published_decoders:build_caml",
         ),
         DecoderSpec(
             name="laat",
-            summary="An LSTM over the hidden states, label queries on a hidden layer of them, one linear classifier a label.",
+            summary="An LSTM over the hidden states, label queries on a hidden layer of them, "
+            "one linear classifier a label.",
             options=LaatOptions,
             source="Vu et al. 2020, arXiv:2007.06351: LAAT, section 3",
             build="plant_decoders.published_decoders:build_laat",
         ),
         DecoderSpec(
             name="joint-laat",
-            summary="LAAT on two levels: groups of labels are scored first, and the labels see their scores.",
+            summary="LAAT on two levels: groups of labels are scored first, and the labels see "
+            "their scores.",
             options=JointLaatOptions,
             source="Vu et al. 2020, arXiv:2007.06351: JointLAAT, section 3",
             build="plant_decoders.published_decoders:JointLaat",
@@ -280,7 +294,8 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
         ),
         DecoderSpec(
             name="plm-ca",
-            summary="Cross-attention of label embeddings, layer norm, and one vector that all labels share.",
+            summary="Cross-attention of label embeddings, layer norm, and one vector that all "
+            "labels share.",
             options=PlmCaOptions,
             source="Edin et al. 2024, arXiv:2406.08958: PLM-CA",
             build="plant_decoders.published_decoders:CrossAttention",

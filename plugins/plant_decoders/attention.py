@@ -1,7 +1,8 @@
 """Numerics of label attention: the fused form that is trained, and its logarithm.
 
-Throughout, queries q and directions g are [L, H], keys k and values v [B, T, H], with the heads side by side in H. The mask, bool [B, T],
-is true for real positions. `wanted`, bool [B, L], names the pairs of document and label that are computed (None: all).
+Throughout, queries q and directions g are [L, H], keys k and values v [B, T, H], with the heads
+side by side in H. The mask, bool [B, T], is true for real positions. `wanted`, bool [B, L], names
+the pairs of document and label that are computed (None: all).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from plant_cli.kit import LABEL_MULTIPLE, each, round_up, uses_triton
 
 
 def pooling_matrix(hidden: int, bins: int) -> Tensor:
-    """The matrix [bins, hidden] in fp64 whose product with a vector is `AdaptiveAvgPool1d(bins)` of it.
+    """The matrix [bins, hidden] in fp64 whose product with a vector is `AdaptiveAvgPool1d(bins)` of
+    it.
 
-    Bin i averages the dimensions from `floor(i·hidden/bins)` up to `ceil((i+1)·hidden/bins)`. Bins overlap where `bins` does not
-    divide `hidden`.
+    Bin i averages the dimensions from `floor(i·hidden/bins)` up to `ceil((i+1)·hidden/bins)`. Bins
+    overlap where `bins` does not divide `hidden`.
     """
     bin_number = torch.arange(bins).unsqueeze(1)
     start = bin_number * hidden // bins
@@ -39,16 +41,22 @@ LOG_ATTENTION_SCORES = {
     "cuda": 1 << 26,
 }  # the same for log attention, by device
 ATTENTION_NUMBERS = {"cpu": 1 << 20, "cuda": 1 << 23}
-"""Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
+"""Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward
+pass holds a few times as much.
+"""
 SCORES_IN_MEMORY = 1 << 22
-"""Gathered numbers (wanted pairs x H) that are kept for the backward pass; of more, and where all pairs are wanted, none."""
+"""Gathered numbers (wanted pairs x H) that are kept for the backward pass; of more, and where
+all pairs are wanted, none.
+"""
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None = None) -> Tensor:
-    """softmax(q·k / √d) v for each head: [h, l, d] for q [h, l, d] and k, v [h, t, d], or all with an axis of documents before these.
+    """softmax(q·k / √d) v for each head: [h, l, d] for q [h, l, d] and k, v [h, t, d], or all with
+    an axis of documents before these.
 
-    Padding, [1, t] or with documents [B, 1, 1, t], is added to the scores: 0, or −inf for some positions. In bf16, torch's fused attention
-    is fast only on processors with AMX; on others `attend_in_blocks` takes its place.
+    Padding, [1, t] or with documents [B, 1, 1, t], is added to the scores: 0, or −inf for some
+    positions. In bf16, torch's fused attention is fast only on processors with AMX; on others
+    `attend_in_blocks` takes its place.
     """
     if queries.device.type == "cpu" and queries.dtype == torch.bfloat16 and not has_amx():
         return attend_in_blocks(queries, keys, values, padding)
@@ -58,7 +66,9 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None
 def attend_in_blocks(
     queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None = None
 ) -> Tensor:
-    """The result of `attend`, by plain products of as many labels as fit the processor's cache; softmax and sums in fp32 or better."""
+    """The result of `attend`, by plain products of as many labels as fit the processor's cache;
+    softmax and sums in fp32 or better.
+    """
     if queries.dim() > 3:  # the scores of one document fit the cache
         paddings = [padding] * len(queries) if padding is None or padding.dim() == 2 else padding
         return torch.stack(
@@ -136,10 +146,12 @@ def _weigh(queries: Tensor, keys: Tensor, padding: Tensor | None) -> Tensor:
 def log_attention(
     queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wanted: Tensor | None = None
 ) -> Tensor:
-    """Log of the attention of each label on each position [B, l, T], averaged over heads; −inf where masked, and maybe where not wanted.
+    """Log of the attention of each label on each position [B, l, T], averaged over heads; −inf
+    where masked, and maybe where not wanted.
 
-    Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no attention keeps a finite
-    logarithm and a gradient. Besides inputs and result it holds a few times `LOG_ATTENTION_SCORES` numbers.
+    Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no
+    attention keeps a finite logarithm and a gradient. Besides inputs and result it holds a few
+    times `LOG_ATTENTION_SCORES` numbers.
     """
     if queries.device.type in ONE_BY_ONE:
         one_by_one: Tensor = _LogAttention.apply(queries, keys, mask, heads, wanted)  # type: ignore[no-untyped-call]
@@ -149,11 +161,15 @@ def log_attention(
 
 
 ONE_BY_ONE = {"cpu"}
-"""Devices on which log attention goes document by document, for the wanted labels of each; elsewhere all are computed in few products."""
+"""Devices on which log attention goes document by document, for the wanted labels of each;
+elsewhere all are computed in few products.
+"""
 
 
 class _TogetherLogAttention(torch.autograd.Function):
-    """All pairs of as many documents and labels as may be held at a time; waits for nothing that is computed. Keeps only its inputs."""
+    """All pairs of as many documents and labels as may be held at a time; waits for nothing
+    that is computed. Keeps only its inputs.
+    """
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
@@ -217,7 +233,8 @@ def split_heads(table: Tensor, heads: int) -> Tensor:
 def weigh_together(
     queries: Tensor, keys: Tensor, mask: Tensor, heads: int, added: Tensor | None = None
 ) -> Tensor:
-    """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real.
+    """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone
+    counts as if all were real.
 
     Args:
         added: what is added to the scores [B, h, l, T], if anything.
@@ -234,7 +251,9 @@ def weigh_together(
 
 
 class _LogAttention(torch.autograd.Function):
-    """Keeps only its inputs; backward only for the labels of a document whose gradient is not zero."""
+    """Keeps only its inputs; backward only for the labels of a document whose gradient is not
+    zero.
+    """
 
     @staticmethod
     def forward(
@@ -307,12 +326,16 @@ class _LogAttention(torch.autograd.Function):
 
 
 def _select(wanted: Tensor) -> Tensor:
-    """The labels that are wanted, and others up to a multiple (`plant_cli.network.compute`); none if none is."""
+    """The labels that are wanted, and others up to a multiple (`plant_cli.network.compute`);
+    none if none is.
+    """
     return torch.argsort(~wanted, stable=True)[: round_up(int(wanted.sum()), LABEL_MULTIPLE)]
 
 
 class _Document(NamedTuple):
-    """Keys and values of a document at its real positions; in bf16 padded to a multiple t (`plant_cli.network.compute`)."""
+    """Keys and values of a document at its real positions; in bf16 padded to a multiple t
+    (`plant_cli.network.compute`).
+    """
 
     row: int  # in the batch
     positions: Tensor  # int64 [real]
@@ -336,7 +359,9 @@ class _Document(NamedTuple):
 
     @property
     def padding(self) -> Tensor | None:
-        """Added to the scores [1, t]: 0 for real positions and −inf for padding; None without padding."""
+        """Added to the scores [1, t]: 0 for real positions and −inf for padding; None without
+        padding.
+        """
         added = self.keys.shape[1] - self.real
         return (
             functional.pad(self.keys.new_zeros(1, self.real), (0, added), value=-torch.inf)
@@ -361,7 +386,9 @@ class _Document(NamedTuple):
 
 
 def _documents(mask: Tensor, heads: int, *tables: Tensor) -> list[_Document]:
-    """The documents that have a real position, of tables of keys, or of keys and values [B, T, H]."""
+    """The documents that have a real position, of tables of keys, or of keys and values [B, T,
+    H].
+    """
     documents = []
     for row, real in enumerate(mask):
         positions = real.nonzero().squeeze(1)
@@ -392,13 +419,16 @@ def label_attention(
     elements: int | None = None,
     wanted: Tensor | None = None,
 ) -> Tensor:
-    """Each label's direction times the attention-weighted mean of the values: logits [B, L] in fp32, or fp64 for fp64 inputs.
+    """Each label's direction times the attention-weighted mean of the values: logits [B, L] in
+    fp32, or fp64 for fp64 inputs.
 
-    A document without real positions gets zeros; a pair that is not wanted gets any number, without gradient. Matrix products run in the
-    type of the inputs (bf16: products of bf16, summed in fp32); softmax in fp32 or better.
+    A document without real positions gets zeros; a pair that is not wanted gets any number, without
+    gradient. Matrix products run in the type of the inputs (bf16: products of bf16, summed in
+    fp32); softmax in fp32 or better.
 
     Args:
-        elements: gathered numbers held at a time, the bound on memory (default: `ATTENTION_NUMBERS`); ignored by Triton's kernels.
+        elements: gathered numbers held at a time, the bound on memory (default:
+            `ATTENTION_NUMBERS`); ignored by Triton's kernels.
     """
     result: Tensor
     if torch.onnx.is_in_onnx_export():
@@ -431,7 +461,9 @@ def _attend_in_graph(
 
 
 def labels_held(elements: int | None, size: int, device: torch.device) -> int:
-    """Labels at a time, each with so many numbers, of `elements` numbers (None: `ATTENTION_NUMBERS` of the device)."""
+    """Labels at a time, each with so many numbers, of `elements` numbers (None:
+    `ATTENTION_NUMBERS` of the device).
+    """
     return (
         max(
             (elements or ATTENTION_NUMBERS.get(device.type, ATTENTION_NUMBERS["cuda"]))
@@ -526,7 +558,9 @@ def find_learnt(gradient: Tensor, wanted: Tensor | None) -> Tensor:
 def find_labels(
     wanted: Tensor | None, row: int, labels: int, most: int
 ) -> list[slice] | list[Tensor]:
-    """The labels of a document that are computed, `most` at a time: slices where these are all labels."""
+    """The labels of a document that are computed, `most` at a time: slices where these are all
+    labels.
+    """
     chosen = None if wanted is None else wanted[row].nonzero().squeeze(1)
     if chosen is None or len(chosen) == labels:
         return [slice(start, start + most) for start in range(0, labels, most)]
@@ -586,7 +620,9 @@ class _Gathered(NamedTuple):
 
 
 def _gather(queries: Tensor, document: _Document) -> Tensor:
-    """Attention-weighted means [l, H] of a document's values for queries [l, H]; in groups of labels where there are threads for them."""
+    """Attention-weighted means [l, H] of a document's values for queries [l, H]; in groups of
+    labels where there are threads for them.
+    """
     labels, (heads, _, size) = len(queries), document.keys.shape
     groups = 1
     while (

@@ -1,14 +1,18 @@
 """Label attention with scalar values on a graphics card, in two forms that give the same numbers.
 
-A label scores each position of a document (query · key), and each position is worth a number to it (direction · value). The logit is
-the mean worth under the softmax of the scores. Beside its inputs the backward pass is left two numbers for each document, head and
-label: the mean, and the level, which is the binary logarithm of the softmax's denominator. It computes scores and worths again, only
-for labels whose gradient is not zero. Products take the inputs as they are and sum in fp32 or better, as does the softmax.
+A label scores each position of a document (query · key), and each position is worth a number to it
+(direction · value). The logit is the mean worth under the softmax of the scores. Beside its inputs
+the backward pass is left two numbers for each document, head and label: the mean, and the level,
+which is the binary logarithm of the softmax's denominator. It computes scores and worths again,
+only for labels whose gradient is not zero. Products take the inputs as they are and sum in fp32 or
+better, as does the softmax.
 
-* **Fused**, for bf16 and narrow heads: a program keeps a tile of queries and directions on the chip and walks over the positions of one
-  head of one document. Backward does so twice: labels walk over positions, then positions over labels. No score leaves the chip.
-* **Products**, for all else: scores and worths of a block of labels by the library's matrix products, then one small kernel that reads
-  both. To choose among the labels, this form waits for the card.
+* **Fused**, for bf16 and narrow heads: a program keeps a tile of queries and directions on the chip
+  and walks over the positions of one head of one document. Backward does so twice: labels walk over
+  positions, then positions over labels. No score leaves the chip.
+* **Products**, for all else: scores and worths of a block of labels by the library's matrix
+  products, then one small kernel that reads both. To choose among the labels, this form waits for
+  the card.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ from plant_cli.kit import LABEL_MULTIPLE, round_up
 
 
 class Tile(NamedTuple):
-    """How a fused kernel is started: rows that a program keeps, rows of the other side that it takes at a time, warps, stages."""
+    """How a fused kernel is started: rows that a program keeps, rows of the other side that it
+    takes at a time, warps, stages.
+    """
 
     kept: int
     taken: int
@@ -61,12 +67,18 @@ FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
     128: (Tile(128, 32, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
     256: (Tile(64, 64, 8, 2), Tile(64, 32, 8, 3), Tile(64, 32, 8, 3)),
 }
-"""By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Cards with less shared memory
-take smaller ones, and the products where those do not fit either; so do wider heads."""
+"""By the widest head: tiles of the forward pass, of the labels' gradients and of the positions'
+gradients. Cards with less shared memory take smaller ones, and the products where those do not
+fit either; so do wider heads.
+"""
 LABELS_WALKED = 2048
-"""Labels that one program of the positions' gradients walks over, in whole tiles: programs for few positions still fill a card."""
+"""Labels that one program of the positions' gradients walks over, in whole tiles: programs for
+few positions still fill a card.
+"""
 SCORES_HELD = 1 << 24
-"""Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way back."""
+"""Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way
+back.
+"""
 ENTRIES = 2048
 """Scores that one program of the products' kernels holds at a time, of 128 or 512 positions."""
 ROOM = 256
@@ -201,7 +213,8 @@ def _pull(batch: _Batch, upstream: Tensor) -> list[Tensor]:
 
 
 def _line_up(batch: _Batch, marks: Tensor, *, averages: bool = False) -> tuple[Tensor, ...]:
-    """The chosen labels of each document in front, behind them label 0 [B, room]; and how many they are [B].
+    """The chosen labels of each document in front, behind them label 0 [B, room]; and how many they
+    are [B].
 
     With their means and levels [B, h, room], and their marks [B, room], where these are asked for.
 
@@ -242,7 +255,9 @@ def _prepare(
     ACROSS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Keys and values with zeros where the mask is false, what is added to scores there, and the end of a document."""
+    """Keys and values with zeros where the mask is false, what is added to scores there, and
+    the end of a document.
+    """
     document = tl.program_id(0).to(tl.int64)
     position = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     real = tl.load(mask + document * positions + position, mask=position < positions, other=0) != 0
@@ -405,7 +420,9 @@ def _average_tile(
     KEPT: tl.constexpr,
     TAKEN: tl.constexpr,
 ) -> None:
-    """Means and levels of some labels of a document, softmax online: of those lined up, or of all."""
+    """Means and levels of some labels of a document, softmax online: of those lined up, or of
+    all.
+    """
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     place = tl.program_id(0) * KEPT + tl.arange(0, KEPT)
     count = labels if ALL else tl.load(counts + document)
@@ -475,7 +492,9 @@ def _pull_tile(
     KEPT: tl.constexpr,
     TAKEN: tl.constexpr,
 ) -> None:
-    """Adds to the gradients of some rows of one side (labels or positions of a document) what a part of the other side gives."""
+    """Adds to the gradients of some rows of one side (labels or positions of a document) what a
+    part of the other side gives.
+    """
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)
@@ -495,7 +514,8 @@ def _pull_tile(
         else:
             kept_row = document * positions + tl.minimum(place, positions - 1)
             there = tl.load(padding + document * padded + place) == 0
-            # labels are known one step ahead: their rows can then be fetched while others are multiplied
+            # labels are known one step ahead: their rows can then be fetched while others are
+            # multiplied
             following = tl.load(lined + of_document + begin + tl.arange(0, TAKEN))
         kept_key = _take_rows(kept_keys, kept_row, head, HEADS, SIZE, WIDTH)
         kept_value = _take_rows(kept_values, kept_row, head, HEADS, SIZE, WIDTH)
@@ -536,7 +556,9 @@ def _pull_tile(
 
 
 class _Block(NamedTuple):
-    """Some labels, the same for all documents (one group of them), or those lined up for each: their products with one head's positions."""
+    """Some labels, the same for all documents (one group of them), or those lined up for each:
+    their products with one head's positions.
+    """
 
     labels: slice | Tensor  # [B, n]
     columns: slice  # of the head
@@ -549,7 +571,9 @@ class _Block(NamedTuple):
 
 
 def _blocks(batch: _Batch, marks: Tensor | None) -> Iterator[_Block]:
-    """All labels, or where less than half of them are marked [B, L] for each document, those alone."""
+    """All labels, or where less than half of them are marked [B, L] for each document, those
+    alone.
+    """
     documents, heads, labels, positions, size = batch.sizes
     lined, counts = (batch.mask, batch.mask) if marks is None else _line_up(batch, marks)
     most = labels if marks is None else int(counts.max())
@@ -640,7 +664,9 @@ def _find_rows(
     ALL: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Of a program's rows: label, cell among means, beginning of the document's products; whether the row is chosen, and whether there."""
+    """Of a program's rows: label, cell among means, beginning of the document's products;
+    whether the row is chosen, and whether there.
+    """
     document = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     there = row < rows

@@ -1,7 +1,9 @@
-"""What each label's attention gathers from a document, and label attention with one head and with normalised vectors.
+"""What each label's attention gathers from a document, and label attention with one head and with
+normalised vectors.
 
-Shapes are those of `plant_decoders.attention`. With one head the sizes of keys (A) and values (V) may differ, and scores are plain
-products, without a scale. A document without real positions gets zeros.
+Shapes are those of `plant_decoders.attention`. With one head the sizes of keys (A) and values (V)
+may differ, and scores are plain products, without a scale. A document without real positions gets
+zeros.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from plant_decoders.attention import (
 def gather_states(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
 ) -> Tensor:
-    """Attention-weighted means of the values [B, l, H], each head over its own H / heads dimensions."""
+    """Attention-weighted means of the values [B, l, H], each head over its own H / heads
+    dimensions.
+    """
     documents, _, hidden = keys.shape
     split = (documents, -1, heads, hidden // heads)
     q = queries.view(1, -1, heads, hidden // heads).transpose(1, 2).expand(documents, -1, -1, -1)
@@ -56,9 +60,11 @@ def gather_sharpened(
     heads: int,
     factors: Sequence[float],
 ) -> Tensor:
-    """The result of `gather_states` after each of F factors on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
+    """The result of `gather_states` after each of F factors on the scores [F, B, l, H]; fp32, or
+    fp64 for fp64 inputs.
 
-    Scores are computed once, their softmax once for each factor above 0. The factor 0 gives each label the mean of a document's values.
+    Scores are computed once, their softmax once for each factor above 0. The factor 0 gives each
+    label the mean of a document's values.
     """
     labels, hidden = queries.shape
     exact = torch.promote_types(queries.dtype, torch.float32)
@@ -134,10 +140,12 @@ def single_head_attention(
     elements: int | None = None,
     wanted: Tensor | None = None,
 ) -> Tensor:
-    """The result of `label_attention` [B, L] for queries [L, A] and keys [B, T, A], directions [L, V] and values [B, T, V].
+    """The result of `label_attention` [B, L] for queries [L, A] and keys [B, T, A], directions [L,
+    V] and values [B, T, V].
 
     Args:
-        elements: scores (labels x T) held at a time (default: `ATTENTION_NUMBERS` of the device); ignored by Triton's kernels.
+        elements: scores (labels x T) held at a time (default: `ATTENTION_NUMBERS` of the device);
+            ignored by Triton's kernels.
     """
     device = queries.device.type
     if uses_triton(device):
@@ -169,11 +177,13 @@ def normed_attention(
     elements: int | None = None,
     wanted: Tensor | None = None,
 ) -> Tensor:
-    """The shared direction [H] times the layer-normalised mean of the values under each label's attention [B, L]; one head, no scale.
+    """The shared direction [H] times the layer-normalised mean of the values under each label's
+    attention [B, L]; one head, no scale.
 
     Args:
         epsilon: added to the variance.
-        elements: gathered numbers (labels x H) held at a time (default: `ATTENTION_NUMBERS` of the device).
+        elements: gathered numbers (labels x H) held at a time (default: `ATTENTION_NUMBERS` of the
+            device).
     """
     rows = labels_held(elements, queries.shape[1], queries.device)
     tensors = unscale(queries, keys), direction, keys, values.to(keys.dtype)
@@ -186,7 +196,9 @@ GatheredPart = tuple[int, int, slice | Tensor]
 
 
 class _OneHead(torch.autograd.Function):
-    """Keeps only its inputs; `rows` labels of one document at a time, and on the way back only those with a gradient."""
+    """Keeps only its inputs; `rows` labels of one document at a time, and on the way back only
+    those with a gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, form: _Scalars | _NormedMeans, *inputs: Any) -> Tensor:
@@ -253,7 +265,9 @@ class _OneHead(torch.autograd.Function):
 
 
 def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
-    """Row, and position behind the last real one, of the documents that have one; in multiples, see `plant_cli.network.compute`."""
+    """Row, and position behind the last real one, of the documents that have one; in multiples,
+    see `plant_cli.network.compute`.
+    """
     positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     ends = (mask * positions).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
     for row, end in enumerate(ends.tolist()):
@@ -262,7 +276,9 @@ def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
 
 
 class _Scalars:
-    """Logits [l] of one document: the values are reduced to a number for each label and position before they are averaged."""
+    """Logits [l] of one document: the values are reduced to a number for each label and
+    position before they are averaged.
+    """
 
     def score(
         self,
@@ -309,7 +325,9 @@ class _Scalars:
 
 
 class _NormedMeans:
-    """Logits [l] of one document: means of the values, layer-normalised, times the shared direction."""
+    """Logits [l] of one document: means of the values, layer-normalised, times the shared
+    direction.
+    """
 
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon
@@ -350,7 +368,9 @@ class _NormedMeans:
 def leave_out_positions(
     queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int
 ) -> Tensor:
-    """What each logit of `label_attention` loses without each position [B, l, T], 0 where masked; fp64."""
+    """What each logit of `label_attention` loses without each position [B, l, T], 0 where
+    masked; fp64.
+    """
     logs = weigh_together(queries.double(), keys.double(), mask, heads)
     return leave_out_attended(logs, directions, values, mask)
 
@@ -358,9 +378,9 @@ def leave_out_positions(
 def leave_out_attended(logs: Tensor, directions: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """The same for log attention [B, h, l, T].
 
-    Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s) becomes
-    (o − a_t (g·v_t)) / (1 − a_t); in each head. Without the position of highest attention, where 1 − a_t may be next to
-    nothing, it is computed again.
+    Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s)
+    becomes (o − a_t (g·v_t)) / (1 − a_t); in each head. Without the position of highest attention,
+    where 1 − a_t may be next to nothing, it is computed again.
     """
     heads = logs.shape[1]
     by_head = split_heads(directions.double(), heads).transpose(0, 1)
@@ -383,7 +403,9 @@ def leave_out_normed(
     *,
     epsilon: float,
 ) -> Tensor:
-    """The same of `normed_attention`: the mean of the values without each position is layer-normalised; label by label."""
+    """The same of `normed_attention`: the mean of the values without each position is
+    layer-normalised; label by label.
+    """
     logs = weigh_together(unscale(queries.double(), keys.double()), keys.double(), mask, 1)[:, 0]
     exact, losses = values.double(), torch.zeros_like(logs)
 
@@ -400,7 +422,9 @@ def leave_out_normed(
 
 
 def _leave_out_highest(logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention [..., T] of log attention, the position of the highest [..., 1], and attention without it; the only one leaves none."""
+    """Attention [..., T] of log attention, the position of the highest [..., 1], and attention
+    without it; the only one leaves none.
+    """
     top = logs.argmax(-1, keepdim=True)
     others = torch.softmax(logs.scatter(-1, top, -torch.inf), -1).nan_to_num_(0.0)
     return logs.exp(), top, others
@@ -424,7 +448,9 @@ def single_head_log_attention(
 
 
 def single_head_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Attention-weighted means [B, l, V] of values [B, T, V], for queries [l, A] and keys [B, T, A]."""
+    """Attention-weighted means [B, l, V] of values [B, T, V], for queries [l, A] and keys [B,
+    T, A].
+    """
     even_keys, even_values = _even(keys, values)
     return gather_states(unscale(queries, even_keys), even_keys, even_values, mask, heads=1)[
         ..., : values.shape[-1]
@@ -434,7 +460,9 @@ def single_head_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tens
 def single_head_sharpened(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, factors: Sequence[float]
 ) -> Tensor:
-    """The result of `single_head_states` after each of F factors on the scores [F, B, l, V]; without gradients."""
+    """The result of `single_head_states` after each of F factors on the scores [F, B, l, V];
+    without gradients.
+    """
     even_keys, even_values = _even(keys, values)
     sharpened = gather_sharpened(
         unscale(queries, even_keys), even_keys, even_values, mask, heads=1, factors=factors
@@ -443,7 +471,9 @@ def single_head_sharpened(
 
 
 def unscale(queries: Tensor, keys: Tensor) -> Tensor:
-    """Queries [l, A] in size and type of the keys [B, T, D], times what the product with them is divided by: √D."""
+    """Queries [l, A] in size and type of the keys [B, T, D], times what the product with them
+    is divided by: √D.
+    """
     return _fill_up((queries * keys.shape[-1] ** 0.5).to(keys.dtype), keys.shape[-1])
 
 

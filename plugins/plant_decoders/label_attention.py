@@ -1,4 +1,6 @@
-"""The decoder `label-attention`: label queries attend to positions; boost, pooling and projection give logits."""
+"""The decoder `label-attention`: label queries attend to positions; boost, pooling and
+projection give logits.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ from plant_decoders.planted_prior import make_prior, plants
 from plant_decoders.pooled_states import PooledStates, mean_state
 
 POOLED_SHARE = 0.5
-"""The mean state counts so much beside what attention gathers: in a regression of both, its ridge is four times as large."""
+"""The mean state counts so much beside what attention gathers: in a regression of both, its
+ridge is four times as large.
+"""
 
 
 class LabelAttention(PairwiseDecoder):
-    """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the literal network."""
+    """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the
+    literal network.
+    """
 
     boost_scale: nn.Parameter
     boost_shift: nn.Parameter
@@ -88,7 +94,9 @@ class LabelAttention(PairwiseDecoder):
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The terms that do not depend on the document: queries and directions of values [l, H], and a constant [l]."""
+        """The terms that do not depend on the document: queries and directions of values [l,
+        H], and a constant [l].
+        """
         boost_scale, boost_shift = (
             look_up_labels(table, labels, sparse=self.sparse)
             for table in (self.boost_scale, self.boost_shift)
@@ -129,7 +137,9 @@ class LabelAttention(PairwiseDecoder):
         return self.prior.log_attention(queries, keys, reading, labels).exp().mean(1)
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """The means of the (normed) hidden states that each label's attention gathers [B, l, H], each head over its own dimensions."""
+        """The means of the (normed) hidden states that each label's attention gathers [B, l,
+        H], each head over its own dimensions.
+        """
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         if plants(self.prior):
@@ -137,7 +147,9 @@ class LabelAttention(PairwiseDecoder):
         return gather_states(queries, keys, states, reading.mask, heads=self.heads)
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, beside it the mean state where that counts [B, l, H or 2 H], and the strength of attention [B, l]."""
+        """The same, beside it the mean state where that counts [B, l, H or 2 H], and the
+        strength of attention [B, l].
+        """
         states = self._states(reading.hidden)
         if plants(self.prior):
             queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
@@ -175,9 +187,11 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_queries(self, queries: Tensor) -> None:
-        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key.
+        """Set the queries [L, H], heads side by side: in each head a label scores a position by the
+        plain product of query and key.
 
-        The map of queries becomes the identity. Queries of low rank come as near as their rank allows.
+        The map of queries becomes the identity. Queries of low rank come as near as their rank
+        allows.
         """
         nn.init.eye_(self.to_query.weight)
         nn.init.zeros_(self.to_query.bias)
@@ -187,15 +201,19 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter."""
+        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1
+        flatter.
+        """
         self.to_query.weight.mul_(factor)
         self.to_query.bias.mul_(factor)
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the tables so that the logit of gathered x is scale · ((x − background)·d / d·d − ½), d = prototype − background [L, H].
+        """Start the tables so that the logit of gathered x is scale · ((x − background)·d / d·d −
+        ½), d = prototype − background [L, H].
 
-        The value path becomes the identity and every dimension counts alike; training is free to change both.
+        The value path becomes the identity and every dimension counts alike; training is free to
+        change both.
         """
         self._plant_path()
         per_dimension = self.projection @ self.get_buffer("pooling")
@@ -204,7 +222,9 @@ class LabelAttention(PairwiseDecoder):
         self.boost_shift.copy_(-at_background)
 
     def _plant_path(self) -> None:
-        """The value path becomes the identity, and every dimension counts alike; no bias beside the shift of the boost."""
+        """The value path becomes the identity, and every dimension counts alike; no bias beside
+        the shift of the boost.
+        """
         for linear in (self.to_value, self.to_output):
             nn.init.eye_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -214,7 +234,9 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
-        """Set the tables so that the logit is weights·gathered + constant + strength · that of attention; see `ClosedFormDecoder`."""
+        """Set the tables so that the logit is weights·gathered + constant + strength · that of
+        attention; see `ClosedFormDecoder`.
+        """
         self._plant_path()
         weights, of_mean = (
             torch.split(weights, self.gathered_size, dim=1) if self.pooled else (weights, None)
@@ -228,7 +250,9 @@ class LabelAttention(PairwiseDecoder):
             self.prior.strength.fill_(strength)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: trained by stage 1; `value`: the value path; `boost`: the tables of each label; `head`: shared by all labels."""
+        """`attention`: trained by stage 1; `value`: the value path; `boost`: the tables of each
+        label; `head`: shared by all labels.
+        """
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
         head = [self.projection]
         weights, strength = ([], []) if self.prior is None else self.prior.by_role
@@ -271,7 +295,8 @@ class LabelAttention(PairwiseDecoder):
 
 
 class FoldedLabelAttention(nn.Module):
-    """Label attention for scoring: two tables of the labels instead of three, and no product of them with a document's batch.
+    """Label attention for scoring: two tables of the labels instead of three, and no product of
+    them with a document's batch.
 
     Under autocast the tables take the type of the decoder's products, so that logits stay the same.
     """
@@ -348,7 +373,8 @@ def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:
         )
     if rank is not None and rank > hidden:
         raise ComponentError(
-            f"label queries of rank {rank} are larger than the free ones, which have the hidden size {hidden}",
+            f"label queries of rank {rank} are larger than the free ones, which have the hidden "
+            f"size {hidden}",
             where=f"model.decoder, option label_rank = {rank}",
             expected=f"at most {hidden}; less than that for a smaller table of queries",
             todo=f"--set model.decoder.label_rank={max(1, hidden // 4)}, or leave label_rank out",
@@ -373,13 +399,16 @@ def _initial_queries(
 
 
 def _factorise(queries: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """The best approximation of rank r, [L, r] and [r, H]: onto the leading eigenvectors of the H x H Gram matrix, cheap for any L."""
+    """The best approximation of rank r, [L, r] and [r, H]: onto the leading eigenvectors of the
+    H x H Gram matrix, cheap for any L.
+    """
     basis = torch.linalg.eigh(queries.T @ queries).eigenvectors[:, -rank:]
     return queries @ basis, basis.T.contiguous()
 
 
 class DotAttention(LabelAttention):
-    """Label attention without linear maps: softmax of the dot products of label queries and hidden states gathers hidden states.
+    """Label attention without linear maps: softmax of the dot products of label queries and hidden
+    states gathers hidden states.
 
     Boost, pooling and projection are those of label attention; one bias is common to all labels.
     """

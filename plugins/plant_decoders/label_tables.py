@@ -1,4 +1,6 @@
-"""Tables with a row for each label, and decoders that score each label by a classifier of its own."""
+"""Tables with a row for each label, and decoders that score each label by a classifier of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ PRIOR_MARGIN = (
     1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
 )
 SMALLEST_SHARE = 0.01
-"""A label whose documents are like all others has almost no direction: its squared length counts as this share of the median."""
+"""A label whose documents are like all others has almost no direction: its squared length
+counts as this share of the median.
+"""
 TINY_LENGTH = 1e-12  # squared length where even the median is zero
 
 
@@ -40,14 +44,18 @@ def xavier_table(rows: int, columns: int) -> nn.Parameter:
 
 
 def label_bias(shape: DecoderShape, *, prior: bool) -> nn.Parameter:
-    """A bias for each label [L]: zero, or the log-odds of its share of the training documents where that is known."""
+    """A bias for each label [L]: zero, or the log-odds of its share of the training documents
+    where that is known.
+    """
     if not prior or shape.prior is None:
         return nn.Parameter(torch.zeros(shape.labels))
     return nn.Parameter(torch.logit(shape.prior.float(), eps=PRIOR_MARGIN))
 
 
 def look_up_labels(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
-    """Rows of a table [L, …] or of a vector [L]; all of them for None. `sparse`: its gradient holds these rows alone."""
+    """Rows of a table [L, …] or of a vector [L]; all of them for None. `sparse`: its gradient
+    holds these rows alone.
+    """
     if labels is None:
         return table
     if table.dim() == 1:
@@ -56,7 +64,9 @@ def look_up_labels(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Ten
 
 
 def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
-    """Directions d / d·d of the labels, d = prototype − background [L, V]: its product with d is 1."""
+    """Directions d / d·d of the labels, d = prototype − background [L, V]: its product with d
+    is 1.
+    """
     difference = prototypes - background
     squares = difference.square().sum(1)
     return difference / squares.clamp_min(
@@ -65,7 +75,9 @@ def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
 
 
 def fill_up(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`, so that no other label is touched."""
+    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`, so that no
+    other label is touched.
+    """
     return torch.cat(
         [labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))]
     )
@@ -83,10 +95,13 @@ def fill_up_pairs(wanted: Tensor | None) -> Tensor | None:
 
 
 def refuse_titles(name: str, shape: DecoderShape) -> None:
-    """Refuse label queries that start from titles: hidden states of the backbone are no queries of this decoder."""
+    """Refuse label queries that start from titles: hidden states of the backbone are no queries
+    of this decoder.
+    """
     if shape.queries is not None:
         raise ComponentError(
-            f"the label queries of the decoder '{name}' cannot start from titles: they are no hidden states of the backbone",
+            f"the label queries of the decoder '{name}' cannot start from titles: they are no "
+            "hidden states of the backbone",
             where="model, option label_queries",
             expected="random",
             todo="--set model.label_queries=random, or --decoder plm-ca or label-attention",
@@ -94,7 +109,9 @@ def refuse_titles(name: str, shape: DecoderShape) -> None:
 
 
 class PairwiseDecoder(nn.Module, ABC):
-    """A decoder whose scores and log attention can be computed for some pairs [B, l] of document and label (None: all)."""
+    """A decoder whose scores and log attention can be computed for some pairs [B, l] of
+    document and label (None: all).
+    """
 
     sparse = False
 
@@ -128,8 +145,9 @@ class PairwiseDecoder(nn.Module, ABC):
 class LabelWise(PairwiseDecoder):
     """One head, one linear classifier a label: logit = w_l · Σ_t softmax_t(u_l · k_t) v_t + b_l.
 
-    `maps` gives keys k [B, T, A] and values v [B, T, V] of hidden states and mask; queries are u [L, A], vectors w [L, V], bias b [L].
-    With a `prior` relevance is a part of the scores (`plant_decoders.planted_prior`).
+    `maps` gives keys k [B, T, A] and values v [B, T, V] of hidden states and mask; queries are u
+    [L, A], vectors w [L, V], bias b [L]. With a `prior` relevance is a part of the scores
+    (`plant_decoders.planted_prior`).
     """
 
     def __init__(
@@ -181,7 +199,9 @@ class LabelWise(PairwiseDecoder):
         )[:, : len(labels)]
 
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's logit loses without each token [B, l, T], states of the others as they are."""
+        """What each label's logit loses without each token [B, l, T], states of the others as
+        they are.
+        """
         queries, vectors = (
             look_up_labels(table, labels, sparse=False) for table in (self.queries, self.vectors)
         )
@@ -210,7 +230,9 @@ class LabelWise(PairwiseDecoder):
         )
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and the strength of each label's attention [B, l]; see `plant_cli.api.ClosedFormDecoder`."""
+        """The same, and the strength of each label's attention [B, l]; see
+        `plant_cli.api.ClosedFormDecoder`.
+        """
         if not plants(self.prior):
             gathered = self.gather(reading, labels)
             return gathered, gathered.new_zeros(gathered.shape[:2])
@@ -240,12 +262,16 @@ class LabelWise(PairwiseDecoder):
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter."""
+        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1
+        flatter.
+        """
         self.queries.mul_(factor)
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the classifiers so that the logit of gathered x is scale · ((x − m)·d / d·d − ½), d = prototype − background m [L, V]."""
+        """Start the classifiers so that the logit of gathered x is scale · ((x − m)·d / d·d −
+        ½), d = prototype − background m [L, V].
+        """
         self.vectors.copy_(scale * find_directions(prototypes, background))
         self.bias.copy_(-(self.vectors * background).sum(1) - scale / 2)
 
@@ -258,7 +284,9 @@ class LabelWise(PairwiseDecoder):
             self.prior.strength.fill_(strength)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: queries, and the maps to keys and values; `boost`: the vectors; `head`: the bias."""
+        """`attention`: queries, and the maps to keys and values; `boost`: the vectors; `head`:
+        the bias.
+        """
         weights, strength = ([], []) if self.prior is None else self.prior.by_role
         return {
             "attention": [self.queries, *self.maps.parameters(), *weights],

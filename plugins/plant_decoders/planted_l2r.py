@@ -1,4 +1,6 @@
-"""The decoder `planted-l2r`: learned, static and differentiable planted attention, with inattention and a state over windows."""
+"""The decoder `planted-l2r`: learned, static and differentiable planted attention, with
+inattention and a state over windows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ATTENTION_PARTS = ("learned", "static", "differentiable")
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last axis where the mask is true, in fp32 or better; zero elsewhere and in rows that are all masked."""
+    """Softmax over the last axis where the mask is true, in fp32 or better; zero elsewhere and
+    in rows that are all masked.
+    """
     exact = _fill(scores, mask)
     return torch.softmax(exact, -1) * mask.to(exact.dtype)
 
@@ -40,7 +44,9 @@ def _fill(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def k_largest(scores: Tensor, mask: Tensor, k: int | None) -> Tensor:
-    """Which real positions have one of the k largest scores [..., T] of their row, all that equal the k-th included (None: all)."""
+    """Which real positions have one of the k largest scores [..., T] of their row, all that
+    equal the k-th included (None: all).
+    """
     real = mask.expand(scores.shape)
     if k is None or k >= scores.shape[-1]:
         return real
@@ -53,8 +59,8 @@ def inattention(
 ) -> Tensor:
     """Attention [..., T] by the k largest scores of each row (PLANT v1, inattention).
 
-    The others get no attention (`mask`), or their score becomes 0, so that they keep a weight of e⁰ (`zero`: the paper's words and the
-    authors' code).
+    The others get no attention (`mask`), or their score becomes 0, so that they keep a weight of e⁰
+    (`zero`: the paper's words and the authors' code).
     """
     kept = k_largest(scores, mask, k)
     if dropped == "mask":
@@ -63,7 +69,9 @@ def inattention(
 
 
 class DotProduct(WordTables):
-    """f(l, w) = ⟨e_w, e_l⟩ + b_w + b_l; the last row of words stands for all words outside the table."""
+    """f(l, w) = ⟨e_w, e_l⟩ + b_w + b_l; the last row of words stands for all words outside the
+    table.
+    """
 
     sized = ("word", "word_bias")
 
@@ -83,9 +91,11 @@ class DotProduct(WordTables):
 
 
 class TwoLayers(WordTables):
-    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside the table.
+    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside
+    the table.
 
-    The first layer is computed for words and for labels by themselves, and only added up for the pairs.
+    The first layer is computed for words and for labels by themselves, and only added up for the
+    pairs.
     """
 
     sized = ("word",)
@@ -113,7 +123,9 @@ class WindowedBatch:
 
     hidden: Tensor  # hidden states [B, T, H]
     mask: Tensor  # true for real tokens [B, 1, n, w]
-    distinct: Tensor  # the distinct words of the batch [U], as rows of the relevance table; its number of rows for those outside
+    # the distinct words of the batch [U], as rows of the relevance table; its number of rows for
+    # those outside
+    distinct: Tensor
     word: Tensor  # of each token, as a position in `distinct` [B, T]
     window: int  # w
 
@@ -129,14 +141,17 @@ class WindowedBatch:
 
 
 class PlantedL2R(nn.Module):
-    """logit_l = Σ D_n + b_l over the windows of a document, D_n = φ(D_n−1, V_n), V = (A + S + P)ᵀ H ⊙ W.
+    """logit_l = Σ D_n + b_l over the windows of a document, D_n = φ(D_n−1, V_n), V = (A + S + P)ᵀ H
+    ⊙ W.
 
-    A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R model f(label, word), which stage 1
-    trains. S and P look only at their k best tokens (inattention). W weighs what a label gathers, and its sum is the window's
-    evidence q_n. The state is the mean of the windows so far, weighed by exp(a q_n): D_n = D_n−1 + z_n (V_n − D_n−1) with
-    z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that fits the label counts more than one that does not. (The sum over
-    dimensions is linear, so one number for each label carries all of the vector's state that a logit can see, and the last state is
-    a softmax over windows.) Without state a document is one window, and D_1 = V_1.
+    A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R
+    model f(label, word), which stage 1 trains. S and P look only at their k best tokens
+    (inattention). W weighs what a label gathers, and its sum is the window's evidence q_n. The
+    state is the mean of the windows so far, weighed by exp(a q_n): D_n = D_n−1 + z_n (V_n − D_n−1)
+    with z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that fits the label counts more than
+    one that does not. (The sum over dimensions is linear, so one number for each label carries all
+    of the vector's state that a logit can see, and the last state is a softmax over windows.)
+    Without state a document is one window, and D_1 = V_1.
 
     Source: PLANT v1; what it leaves open is settled in docs/decisions.md.
     """
@@ -176,7 +191,9 @@ class PlantedL2R(nn.Module):
         return self.options.static or self.options.differentiable
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks are computed again in the backward pass."""
+        """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks
+        are computed again in the backward pass.
+        """
         batch = self._cut(reading, self._window(reading))
         chosen = (
             torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
@@ -197,9 +214,11 @@ class PlantedL2R(nn.Module):
         )
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1 trains it.
+        """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1
+        trains it.
 
-        Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
+        Its difference between two tokens is that of f. Without differentiable attention, that of
+        the learned part.
         """
         batch = self._cut(reading, reading.mask.shape[1])
         scores = (
@@ -210,7 +229,9 @@ class PlantedL2R(nn.Module):
         return masked_log_softmax(scores, batch.mask).flatten(2)
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """The weight of each token's hidden state in the logit [B, l, T]: all parts, times the share of its window in the state."""
+        """The weight of each token's hidden state in the logit [B, l, T]: all parts, times the
+        share of its window in the state.
+        """
         batch = self._cut(reading, self._window(reading))
         mixed = self._mix(batch, labels)
         weights = (
@@ -224,7 +245,8 @@ class PlantedL2R(nn.Module):
         )
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: the rest.
+        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label;
+        `head`: the rest.
 
         Without differentiable attention the learned part is the attention.
         """
@@ -266,7 +288,9 @@ class PlantedL2R(nn.Module):
         return batch.spread(self.ranker(batch.distinct, labels))
 
     def _static(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
-        """Static attention [B, l, n, w]: the relevance of the k most relevant tokens of each window."""
+        """Static attention [B, l, n, w]: the relevance of the k most relevant tokens of each
+        window.
+        """
         found = batch.spread(
             self.relevance(batch.distinct, labels, len(self.bias)).to(self.boost.dtype)
         )
@@ -277,7 +301,9 @@ class PlantedL2R(nn.Module):
         return kept / torch.where(total > 0, total, 1)
 
     def _mix(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
-        """The sum of all parts [B, l, n, w]; with learned weights, which add up to the number of parts."""
+        """The sum of all parts [B, l, n, w]; with learned weights, which add up to the number
+        of parts.
+        """
         found = []
         for part in self.parts:
             if part == "learned":
@@ -302,7 +328,9 @@ class PlantedL2R(nn.Module):
         )
 
     def _evidence(self, batch: WindowedBatch, mixed: Tensor, labels: Tensor) -> Tensor:
-        """Evidence q [B, l, n], the sum over dimensions of what a label gathers in a window, weighed by W."""
+        """Evidence q [B, l, n], the sum over dimensions of what a label gathers in a window,
+        weighed by W.
+        """
         weights = (
             functional.embedding(labels, self.boost)
             if self.options.boost

@@ -1,14 +1,17 @@
 """Planted attention that keeps its relevance table: relevance is a part of every attention score.
 
-The score of label l at token t is q·k / √d + β log(1 + (r / ε)²) in each head. r in [0, 1] is the relevance of the token's word
-for the label, and 0 for words that tell nothing of it: there attention falls back to q·k. β starts at 1 and is learned for each
-head. ε is the floor: at the start, and with the same q·k, a word of relevance ε has twice the weight of one without relevance.
+The score of label l at token t is q·k / √d + β log(1 + (r / ε)²) in each head. r in [0, 1] is the
+relevance of the token's word for the label, and 0 for words that tell nothing of it: there
+attention falls back to q·k. β starts at 1 and is learned for each head. ε is the floor: at the
+start, and with the same q·k, a word of relevance ε has twice the weight of one without relevance.
 
-The softmax divides by the sum of its exponentials, and so loses how strongly the best words speak. The strength of a label's
-attention is the logarithm of that sum for each token, log(Σ exp(score) / T), averaged over heads; it is 0 without relevance and
-queries. The logit is g · Σ a_t v_t + γ · strength + constant, with one γ for all labels.
+The softmax divides by the sum of its exponentials, and so loses how strongly the best words speak.
+The strength of a label's attention is the logarithm of that sum for each token, log(Σ exp(score) /
+T), averaged over heads; it is 0 without relevance and queries. The logit is g · Σ a_t v_t + γ ·
+strength + constant, with one γ for all labels.
 
-Shapes are those of `label_attention`: queries q and directions g [L, H], keys k and values v [B, T, H], heads side by side.
+Shapes are those of `label_attention`: queries q and directions g [L, H], keys k and values v [B, T,
+H], heads side by side.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ class Relevance(NamedTuple):
         return added.index_select(1, place)
 
     def add_by_word(self, row: int, end: int, some: slice | Tensor) -> tuple[Tensor, Tensor]:
-        """The same of the distinct words of these tokens [l, U], and the word of each token [end]."""
+        """The same of the distinct words of these tokens [l, U], and the word of each token
+        [end].
+        """
         words, place = torch.unique(self.words[row, :end], return_inverse=True)
         labels, number = torch.unique(self.labels[some], return_inverse=True)  # some are repeated
         outside = int(words[0] < 0)
@@ -117,7 +122,9 @@ class PlantedPrior(nn.Module):
         labels: Tensor,
         factors: Sequence[float] = (1.0,),
     ) -> tuple[Tensor, Tensor]:
-        """Means of the values [F, B, l, V], and strengths [F, B, l], for each factor on q·k; fp32 or better."""
+        """Means of the values [F, B, l, V], and strengths [F, B, l], for each factor on q·k;
+        fp32 or better.
+        """
         relevance, heads = self.of(reading, labels), len(self.weights)
         exact = torch.promote_types(queries.dtype, torch.float32)
         shape = (len(factors), len(keys), len(queries))
@@ -167,7 +174,9 @@ class PlantedPrior(nn.Module):
     def _by_words(
         self, values: Tensor, reading: Reading, relevance: Relevance, labels: int
     ) -> Iterator[tuple[int, slice | Tensor, _GatheredByWords]]:
-        """What some labels gather from each document where queries are zero: all tokens of a word have one weight."""
+        """What some labels gather from each document where queries are zero: all tokens of a
+        word have one weight.
+        """
         heads = len(self.weights)
         for row, end, some in _parts(reading.mask, None, labels, heads):
             added, place = relevance.add_by_word(row, end, some)
@@ -194,7 +203,8 @@ class PlantedPrior(nn.Module):
         reading: Reading,
         labels: Tensor,
     ) -> Tensor:
-        """What each logit loses without each token [B, l, T], 0 where masked; fp64. See `leave_out_positions`.
+        """What each logit loses without each token [B, l, T], 0 where masked; fp64. See
+        `leave_out_positions`.
 
         Strength loses −log(1 − a_t), and is then of one token less.
         """
@@ -258,8 +268,8 @@ class _GatheredByWords(NamedTuple):
     ) -> _GatheredByWords:
         """From values [t, H], and what relevance adds to the scores of its words [l, U].
 
-        With e the exponential of a word's score less 1, a mean is (Σ v + Σ e_w v_w) / (T + Σ e_w n_w): only words with
-        relevance are looked at.
+        With e the exponential of a word's score less 1, a mean is (Σ v + Σ e_w v_w) / (T + Σ e_w
+        n_w): only words with relevance are looked at.
         """
         exact = torch.promote_types(values.dtype, torch.float32)
         kept = split_heads(values.to(exact) * real.unsqueeze(1), len(weights)).transpose(0, 1)
@@ -301,7 +311,9 @@ class _DocumentByHead(NamedTuple):
 
 
 class _PlantedAttention(torch.autograd.Function):
-    """Means and strengths [2, B, L]. Keeps only its inputs; backward only for pairs that have a gradient."""
+    """Means and strengths [2, B, L]. Keeps only its inputs; backward only for pairs that have a
+    gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:

@@ -1,4 +1,6 @@
-"""A linear classifier for each label on the mean of a document's hidden states, beside what attention says."""
+"""A linear classifier for each label on the mean of a document's hidden states, beside what
+attention says.
+"""
 
 from __future__ import annotations
 

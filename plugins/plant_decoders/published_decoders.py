@@ -37,8 +37,9 @@ from plant_decoders.planted_prior import make_prior
 class Convolution(nn.Module):
     """Keys and values alike: Z = tanh(conv(dropout(H))), one row for each token.
 
-    Of an even width w, row t sees the tokens t − w/2 … t + w/2 − 1. (The original has one more row, behind the last token; it is left
-    out here, so that attention stays on tokens.) Masked positions, and those beyond the ends, count as zeros.
+    Of an even width w, row t sees the tokens t − w/2 … t + w/2 − 1. (The original has one more row,
+    behind the last token; it is left out here, so that attention stays on tokens.) Masked
+    positions, and those beyond the ends, count as zeros.
     """
 
     def __init__(self, hidden: int, filters: int, width: int, dropout: float) -> None:
@@ -89,14 +90,18 @@ class TanhKeys(nn.Module):
 
 
 class BidirectionalLstm(nn.Module):
-    """An LSTM over hidden states, with `units` in each direction; it stops at a document's last real token, so padding changes nothing."""
+    """An LSTM over hidden states, with `units` in each direction; it stops at a document's last
+    real token, so padding changes nothing.
+    """
 
     def __init__(self, hidden: int, units: int) -> None:
         super().__init__()
         self.lstm = nn.LSTM(hidden, units, batch_first=True, bidirectional=True)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """States [B, T, 2 · units]; zeros behind the last real token. Computed in fp32: rounding adds up over hundreds of steps."""
+        """States [B, T, 2 · units]; zeros behind the last real token. Computed in fp32:
+        rounding adds up over hundreds of steps.
+        """
         positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
         ends = (mask * positions).amax(1).clamp_min(1).cpu()
         with torch.autocast(hidden.device.type, enabled=False):
@@ -133,7 +138,9 @@ def make_states(units: int, hidden: int) -> tuple[BidirectionalLstm | None, int]
 def make_tables(
     maps: nn.Module, inner: int, size: int, shape: DecoderShape, options: ClassifierOptions
 ) -> LabelWise:
-    """Attention over keys of size `inner` and values of size `size`, all tables normal with `DEVIATION`."""
+    """Attention over keys of size `inner` and values of size `size`, all tables normal with
+    `DEVIATION`.
+    """
     queries, vectors = (normal_table(shape.labels, n, DEVIATION) for n in (inner, size))
     bias = label_bias(shape, prior=options.prior_bias)
     prior = make_prior(options, shape, heads=1)
@@ -141,10 +148,12 @@ def make_tables(
 
 
 class JointLaat(PairwiseDecoder):
-    """logit_l = w_l · [v_l ; p] + b_l,  p = W_p sigmoid(logits of the groups); v_l, and the groups' logits, as in LAAT.
+    """logit_l = w_l · [v_l ; p] + b_l,  p = W_p sigmoid(logits of the groups); v_l, and the groups'
+    logits, as in LAAT.
 
-    Both levels read the same states, each with keys, queries and classifiers of its own. Training adds the loss of the groups
-    (`plant_cli.api.GroupedDecoder`): a document has the groups of its labels. Both losses see one pass over the batch (`read_groups`).
+    Both levels read the same states, each with keys, queries and classifiers of its own. Training
+    adds the loss of the groups (`plant_cli.api.GroupedDecoder`): a document has the groups of its
+    labels. Both losses see one pass over the batch (`read_groups`).
     """
 
     def __init__(self, options: JointLaatOptions, shape: DecoderShape) -> None:
@@ -198,7 +207,9 @@ class JointLaat(PairwiseDecoder):
         return self.lower._rank(self._read(reading), labels, wanted)
 
     def read_groups(self, reading: Reading) -> GroupedReading:
-        """The states of the documents, and logits [B, G] of the groups; see `plant_cli.api.GroupedDecoder`."""
+        """The states of the documents, and logits [B, G] of the groups; see
+        `plant_cli.api.GroupedDecoder`.
+        """
         if isinstance(reading, GroupedReading):
             return reading
         read = self._read(reading)
@@ -246,7 +257,9 @@ class JointLaat(PairwiseDecoder):
         return self.lower.needs_words
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: that of the labels, and the LSTM; `boost`: what each label weighs; `head`: biases, and all of the groups."""
+        """`attention`: that of the labels, and the LSTM; `boost`: what each label weighs;
+        `head`: biases, and all of the groups.
+        """
         lower = self.lower.parameter_roles()
         states = [] if self.states is None else list(self.states.parameters())
         return {
@@ -277,7 +290,9 @@ def check_groups(options: JointLaatOptions, labels: LabelIndex) -> None:
 
 
 def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:
-    """The number of each label's group [L], and the groups' sorted names; a label without a parent is a group by itself."""
+    """The number of each label's group [L], and the groups' sorted names; a label without a
+    parent is a group by itself.
+    """
     if options.prefix is not None and shape.label_ids:
         names = [label[: options.prefix] for label in shape.label_ids]
     elif any(shape.parents):
@@ -295,9 +310,11 @@ def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[lis
 
 
 class CrossAttention(PairwiseDecoder):
-    """K = W_K H, V = W_V H + b_V, α_l = softmax(e_l · K) without a scale, logit = w · LayerNorm(α_l V) + b.
+    """K = W_K H, V = W_V H + b_V, α_l = softmax(e_l · K) without a scale, logit = w · LayerNorm(α_l
+    V) + b.
 
-    A label has only its embedding e_l, which decides where it looks; there is no table that prototypes could start.
+    A label has only its embedding e_l, which decides where it looks; there is no table that
+    prototypes could start.
     """
 
     def __init__(self, options: PlmCaOptions, shape: DecoderShape) -> None:
@@ -335,7 +352,9 @@ class CrossAttention(PairwiseDecoder):
         )
 
     def shared(self) -> tuple[Tensor, Tensor]:
-        """Scale and shift of the layer norm, w and b, as one direction [H] of the normalised vector and a constant."""
+        """Scale and shift of the layer norm, w and b, as one direction [H] of the normalised
+        vector and a constant.
+        """
         weight = self.output.weight[0]
         with torch.autocast(weight.device.type, enabled=False):
             return self.norm.weight * weight, self.norm.bias @ weight + self.output.bias[0]
@@ -362,11 +381,15 @@ class CrossAttention(PairwiseDecoder):
         )
 
     def fold(self) -> FoldedCrossAttention:
-        """For scoring only: embeddings moved to the hidden states once, so that no document needs keys."""
+        """For scoring only: embeddings moved to the hidden states once, so that no document
+        needs keys.
+        """
         return FoldedCrossAttention(self)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: embeddings and keys; `value`: the value map; `head`: layer norm, w and b, shared by all labels."""
+        """`attention`: embeddings and keys; `value`: the value map; `head`: layer norm, w and
+        b, shared by all labels.
+        """
         return {
             "attention": [self.queries, *self.to_key.parameters()],
             "value": list(self.to_value.parameters()),

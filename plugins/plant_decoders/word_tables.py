@@ -1,4 +1,6 @@
-"""Tensors with a row for each word of the relevance table: they take their size from saved weights where there is no table."""
+"""Tensors with a row for each word of the relevance table: they take their size from saved
+weights where there is no table.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class WordTables(nn.Module):
 
 
 class RelevanceByWord(WordTables):
-    """Relevance of words for labels, by word: label numbers and values of each word one after the other.
+    """Relevance of words for labels, by word: label numbers and values of each word one after the
+    other.
 
     Without relevance [L, V], nothing is relevant, or it is read from saved weights.
     """

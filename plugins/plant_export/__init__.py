@@ -1,10 +1,12 @@
-"""What leaves: `plant export` writes a trained model to a folder that is taken as a run, without its corpus.
+"""What leaves: `plant export` writes a trained model to a folder that is taken as a run, without
+its corpus.
 
-`export` writes the folder, `model_card` its card for the Hugging Face hub, `onnx_graphs` an encoder and its decoder
-as ONNX graphs, and `read_model` is the file that reads a model without a network by numpy and scipy alone.
+`export` writes the folder, `model_card` its card for the Hugging Face hub, `onnx_graphs` an encoder
+and its decoder as ONNX graphs, and `read_model` is the file that reads a model without a network by
+numpy and scipy alone.
 
-Graphs need the extra `onnx` (onnx, onnxruntime). Of the core it uses networks (`network`), fused scorers
-(`scoring`), metrics for the card (`evaluation`), and run folders (`runs`, `data`).
+Graphs need the extra `onnx` (onnx, onnxruntime). Of the core it uses networks (`network`), fused
+scorers (`scoring`), metrics for the card (`evaluation`), and run folders (`runs`, `data`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class ExportOptions(Options):
     )
     merge: bool = everyday(
         False,
-        "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.",
+        "Write whole weights, with the adapter merged in. Default: the adapter and the id of its "
+        "base.",
     )
     licence: str | None = option(
         None, "Licence of the model for its card, such as apache-2.0 (default: none is named)."
@@ -42,10 +45,12 @@ def plant_register_stages() -> Sequence[StageSpec]:
     return [
         StageSpec(
             name="export",
-            summary="Write the trained model to a folder of its own: a run without its corpus, which other programs read, too.",
+            summary="Write the trained model to a folder of its own: a run without its corpus, "
+            "which other programs read, too.",
             options=ExportOptions,
             run="plant_export.export:run",
-            help="--merge writes whole weights with the adapter in them. Nothing is written to the run.",
+            help="--merge writes whole weights with the adapter in them. Nothing is written to "
+            "the run.",
             takes=("tag", "force"),
             sections=("machine",),
             writes=False,

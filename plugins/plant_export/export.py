@@ -1,4 +1,6 @@
-"""`plant export`: write a trained model as a folder that every command takes as a run, and other programs read."""
+"""`plant export`: write a trained model as a folder that every command takes as a run, and
+other programs read.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,9 @@ def _open_network(
 
 
 def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
-    """Write a run of some finished stages, by the names that they get, without the corpus: whoever has it names it (`data.path`)."""
+    """Write a run of some finished stages, by the names that they get, without the corpus:
+    whoever has it names it (`data.path`).
+    """
     opened = Run.open(run)
     record = CorpusRecord.read(opened.corpus_path)
     sources = {

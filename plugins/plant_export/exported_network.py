@@ -1,4 +1,6 @@
-"""The network of an export: its backbone for other programs, its graphs of ONNX, and what the card says of it."""
+"""The network of an export: its backbone for other programs, its graphs of ONNX, and what the
+card says of it.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,12 @@ class ExportedNetwork:
         )
         if not isinstance(self.network.backbone, ExportableBackbone):
             raise ComponentError(
-                f"the backbone '{self.network.section.backbone.name}' has no layout that another program reads",
+                f"the backbone '{self.network.section.backbone.name}' has no layout that another "
+                "program reads",
                 where=f"{source}, backbone '{self.network.section.backbone.name}'",
                 expected="a backbone that can be exported, as all Hugging Face models can",
-                todo=f"use the network with `plant predict` or `plant suggest`; its weights are in {source}",
+                todo="use the network with `plant predict` or `plant suggest`; its weights are "
+                f"in {source}",
             )
         self.backbone = self.network.backbone
         self.corpus = corpus
@@ -72,7 +76,10 @@ class ExportedNetwork:
     def describe(self) -> dict[str, Any]:
         """What the card says of the network, once it is written."""
         written = self.written
-        base = f"AutoModel.from_pretrained({written.get('base_model')!r}, revision={written.get('revision')!r})"
+        base = (
+            f"AutoModel.from_pretrained({written.get('base_model')!r}, "
+            f"revision={written.get('revision')!r})"
+        )
         adapted = (
             f"PeftModel.from_pretrained({base}, 'adapter')"
             if written.get("folder") == "adapter"
@@ -85,7 +92,8 @@ class ExportedNetwork:
                 "file": DECODER,
                 "component": self.network.section.decoder.to_recipe(),
                 "hidden": self.backbone.hidden_size,
-                "reads": "hidden states of content tokens in fp32: special tokens and padding left out, overlaps of windows averaged",
+                "reads": "hidden states of content tokens in fp32: special tokens and padding "
+                "left out, overlaps of windows averaged",
             },
             "tokenizer_hash": self.backbone.tokenizer_hash,
         }
@@ -95,11 +103,14 @@ class ExportedNetwork:
         base = Path(str(self.written.get("base_model")))
         if not self.written.get("merged") and base.is_dir():
             reporter.warn(
-                f"the base model is a folder of this machine, {base}: pass it on as well, or use --merge, which includes it"
+                f"the base model is a folder of this machine, {base}: pass it on as well, or use "
+                "--merge, which includes it"
             )
 
     def _write_graphs(self, folder: Path, reporter: Reporter) -> dict[str, Any]:
-        """Graphs of ONNX, and how they are to be read; it is said how far their scores are from the network's."""
+        """Graphs of ONNX, and how they are to be read; it is said how far their scores are from
+        the network's.
+        """
         texts, source = _take_texts(self.corpus)
         write_graphs(self.network, folder)
         furthest, same = measure_graphs(self.network, folder, texts)
@@ -113,7 +124,10 @@ class ExportedNetwork:
         if self.numbers == "int8":
             quantise_graphs(folder)
             furthest, same = measure_graphs(self.network, folder, texts)
-        agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its {BEST_COMPARED} best labels stay"
+        agree = (
+            f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of "
+            f"its {BEST_COMPARED} best labels stay"
+        )
         reporter.note(f"ONNX in {self.numbers}: {agree} ({len(texts)} {source})")
         return {
             "onnx": {

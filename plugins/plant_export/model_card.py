@@ -1,4 +1,6 @@
-"""The card of an exported model, as the Hugging Face hub shows it: what it is, its data and figures, its limits, how to use it."""
+"""The card of an exported model, as the Hugging Face hub shows it: what it is, its data and
+figures, its limits, how to use it.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ TAGS = ("extreme-multi-label-classification", "multi-label-classification", "sub
 CHOSEN_ON = "validation"
 LIMITS = (
     "Labels are suggestions. A label in the band `review` is to be checked by a person.",
-    "Scores are probabilities, calibrated on {chosen}: on texts of another kind, length or language they may be wrong.",
-    "Rare labels are found less often than frequent ones (`R@10[1-5]`: labels of one to five training documents).",
-    "A label that no training document has is not suggested, unless the corpus named it and the scorer `titles` can find it.",
-    "The folder holds no texts. But scorers learned words, ids and labels of the training documents: from the model one may learn "
+    "Scores are probabilities, calibrated on {chosen}: on texts of another kind, length or "
+    "language they may be wrong.",
+    "Rare labels are found less often than frequent ones (`R@10[1-5]`: labels of one to five "
+    "training documents).",
+    "A label that no training document has is not suggested, unless the corpus named it and the "
+    "scorer `titles` can find it.",
+    "The folder holds no texts. But scorers learned words, ids and labels of the training "
+    "documents: from the model one may learn "
     "what these were about.",
 )
 
@@ -70,7 +76,8 @@ def write_model_card(
         f"---\n{dump_yaml(front)}---\n\n# Labels for {printable(corpus)}",
         f"A model that assigns labels to texts: {', '.join(parts)}. Trained with plant "
         f"{opened.header.plant_version} on {trained.started[:10]}.",
-        f"## Use\n\n```sh\npip install plant-cli\nplant suggest new.csv --run {folder}\nplant serve {folder}\n```"
+        f"## Use\n\n```sh\npip install plant-cli\nplant suggest new.csv --run {folder}\nplant "
+        f"serve {folder}\n```"
         + (
             "\n\nWithout plant, by Python, numpy and scipy: `python read_model.py --text TEXT`."
             if reader
@@ -118,7 +125,9 @@ def _describe_data(corpus: Path, record: CorpusRecord) -> str:
 
 
 def _describe_figures(run: Run, model: str, trained: StageRecord) -> str:
-    """The evaluations of the model that are up to date, by split; where validation was not measured, what training found."""
+    """The evaluations of the model that are up to date, by split; where validation was not
+    measured, what training found.
+    """
     measured: dict[str, MetricsRecord] = {}
     for stage in run.stages():
         record = stage.finished()
@@ -147,7 +156,8 @@ def _describe_figures(run: Run, model: str, trained: StageRecord) -> str:
     notes = [_describe_evaluation(metrics) for metrics in measured.values()]
     if CHOSEN_ON in columns:
         notes.append(
-            f"Weights, thresholds and probabilities were chosen on {CHOSEN_ON}: its figures are too good."
+            f"Weights, thresholds and probabilities were chosen on {CHOSEN_ON}: its figures are "
+            "too good."
         )
     if "test" not in columns:
         notes.append("The model was not measured on test.")
@@ -165,7 +175,10 @@ def _describe_evaluation(metrics: MetricsRecord) -> str:
     )
     convention = f"convention {metrics.convention} ({'; '.join(metrics.assumptions)})"
     leak = "; documents of it were seen in training" if metrics.leakage else ""
-    return f"{metrics.split}: {show_count(metrics.documents, 'document')}, {intervals}; {convention}; {metrics.threshold}{leak}."
+    return (
+        f"{metrics.split}: {show_count(metrics.documents, 'document')}, {intervals}; "
+        f"{convention}; {metrics.threshold}{leak}."
+    )
 
 
 def _lay_out(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

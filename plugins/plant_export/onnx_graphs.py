@@ -1,4 +1,6 @@
-"""A network as graphs of ONNX: the encoder reads a window of a document, the decoder scores the joined hidden states of all windows."""
+"""A network as graphs of ONNX: the encoder reads a window of a document, the decoder scores the
+joined hidden states of all windows.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ BEST_COMPARED = 10  # labels of each text
 
 
 def require_onnx(network: Network) -> None:
-    """Refuse a network that has no graphs, and a machine without the packages that write and check them."""
+    """Refuse a network that has no graphs, and a machine without the packages that write and
+    check them.
+    """
     backbone: Any = network.backbone
     encodes = (
         hasattr(backbone, "profile")
@@ -43,7 +47,8 @@ def require_onnx(network: Network) -> None:
         raise ComponentError(
             f"a network with the backbone '{network.section.backbone.name}' has no ONNX graphs",
             where="--onnx",
-            expected="an encoder whose weights are not quantised, and a decoder that needs no relevance table",
+            expected="an encoder whose weights are not quantised, and a decoder that needs no "
+            "relevance table",
             todo="export without --onnx",
         )
     for name in ("onnx", "onnxruntime"):
@@ -131,7 +136,8 @@ def _write(
         raise ComponentError(
             f"the network cannot be written as a graph: {first_line(error)}",
             where="--onnx",
-            expected="an encoder and a decoder whose operations ONNX has, as minilm and label-attention",
+            expected="an encoder and a decoder whose operations ONNX has, as minilm and "
+            "label-attention",
             todo="export without --onnx",
         ) from error
 
@@ -153,7 +159,9 @@ def describe_windows(network: Network) -> dict[str, Any]:
 
 
 def quantise_graphs(folder: Path) -> None:
-    """Hold the weights of both graphs in 8 bits, in place; activations are quantised as they come (onnxruntime)."""
+    """Hold the weights of both graphs in 8 bits, in place; activations are quantised as they
+    come (onnxruntime).
+    """
     quantization = import_module("onnxruntime.quantization")
     for name in (ENCODER_GRAPH, DECODER_GRAPH):
         whole = folder / f"whole-{name}"
@@ -198,7 +206,9 @@ class GraphNetwork:
 
 @torch.no_grad()
 def measure_graphs(network: Network, folder: Path, texts: Sequence[str]) -> tuple[float, float]:
-    """How far the graphs' probabilities are from the network's at most, and which share of its `BEST_COMPARED` labels are theirs, too."""
+    """How far the graphs' probabilities are from the network's at most, and which share of its
+    `BEST_COMPARED` labels are theirs, too.
+    """
     graphs, backbone = (
         GraphNetwork(folder, cast("HuggingFaceBackbone", network.backbone)),
         network.backbone,

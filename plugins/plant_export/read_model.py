@@ -1,4 +1,5 @@
-"""Labels for texts by an exported model without a network: needs Python 3.11, numpy and scipy, and neither plant nor PyTorch.
+"""Labels for texts by an exported model without a network: needs Python 3.11, numpy and scipy, and
+neither plant nor PyTorch.
 
     python read_model.py --text "acute bronchitis with cough"
     python read_model.py < texts.txt          (a line is a text; a line of JSON comes out for each)
@@ -6,8 +7,9 @@
     from read_model import Model
     Model("model-folder").suggest("acute bronchitis with cough")
 
-Labels and probabilities are those of `plant suggest`. Words are reduced by the package that the model was trained with, if by any:
-`pip install simplemma` (lemmas) or `pip install snowballstemmer` (stems). `plant export` copies this file into its folder.
+Labels and probabilities are those of `plant suggest`. Words are reduced by the package that the
+model was trained with, if by any: `pip install simplemma` (lemmas) or `pip install snowballstemmer`
+(stems). `plant export` copies this file into its folder.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def _read_arrays(path: Path) -> dict[str, _Values]:
 
 
 def _unpack(packed: _Values, layout: Mapping[str, Any]) -> _Values:
-    """Values by their first bytes, their second ones, and so on, or whole numbers by the difference of each from the one before."""
+    """Values by their first bytes, their second ones, and so on, or whole numbers by the
+    difference of each from the one before.
+    """
     kind, count, pieces = (
         np.dtype(layout["type"]),
         int(np.prod(layout["shape"])),
@@ -118,7 +122,9 @@ _NOTHING = "\U0010ffff"  # a class of characters must not be empty
 
 
 class _Alphabet:
-    """The patterns of words, by classes of characters: letters, marks within words, digits, and letters of scripts without spaces."""
+    """The patterns of words, by classes of characters: letters, marks within words, digits, and
+    letters of scripts without spaces.
+    """
 
     def __init__(
         self, letter: str, mark: str, digit: str, unspaced: str, gap: str, joint: str
@@ -231,8 +237,10 @@ def _spell(text: str, rule: str) -> list[str]:
 REDUCERS = "none", "lemmas", "stems"  # analysers that this file knows
 _CODES = {"no": "nb", "hr": "hbs", "sr": "hbs"}
 _ALGORITHMS = (
-    "ar=arabic ca=catalan cs=czech da=danish de=german el=greek en=english eo=esperanto es=spanish et=estonian eu=basque fa=persian "
-    "fi=finnish fr=french ga=irish hi=hindi hu=hungarian hy=armenian id=indonesian it=italian lt=lithuanian nl=dutch no=norwegian "
+    "ar=arabic ca=catalan cs=czech da=danish de=german el=greek en=english eo=esperanto "
+    "es=spanish et=estonian eu=basque fa=persian "
+    "fi=finnish fr=french ga=irish hi=hindi hu=hungarian hy=armenian id=indonesian it=italian "
+    "lt=lithuanian nl=dutch no=norwegian "
     "pl=polish pt=portuguese ro=romanian ru=russian sr=serbian sv=swedish ta=tamil tr=turkish"
 )
 
@@ -424,7 +432,9 @@ class _Vectoriser:
 
 
 def _train(tensors: _Tensors) -> csr_array:
-    """Vectors of the training documents, by which terms each has, and how often those that it has more than once."""
+    """Vectors of the training documents, by which terms each has, and how often those that it
+    has more than once.
+    """
     terms, sizes, weights = (
         tensors["train.terms"],
         tensors["train.sizes"],
@@ -444,7 +454,9 @@ def _train(tensors: _Tensors) -> csr_array:
 
 
 class _Nearest:
-    """The nearest of very many rows: the rarest terms of a document name candidates, which are compared by all terms."""
+    """The nearest of very many rows: the rarest terms of a document name candidates, which are
+    compared by all terms.
+    """
 
     def __init__(self, rows: csr_array, candidates: int) -> None:
         self._rows, self._candidates = rows, candidates
@@ -683,7 +695,8 @@ class Model:
         source = root / "finetune"
         if (source / "model.json").exists() or not (source / "scorers.json").exists():
             raise ValueError(
-                f"{root} holds no model of scorers alone: one with a network needs plant (`plant suggest --run {root}`)"
+                f"{root} holds no model of scorers alone: one with a network needs plant (`plant "
+                f"suggest --run {root}`)"
             )
         _require_whole(root)
         content, stored = (
@@ -693,7 +706,8 @@ class Model:
         unknown = {entry["name"] for entry in content["scorers"]} - BUILT_IN_SCORERS.keys()
         if unknown:
             raise ValueError(
-                f"this file does not know the scorers {', '.join(sorted(unknown))}: use `plant suggest --run {root}`"
+                f"this file does not know the scorers {', '.join(sorted(unknown))}: use `plant "
+                f"suggest --run {root}`"
             )
         shared = (
             _read_arrays(stored / "_shared.safetensors")
@@ -741,7 +755,9 @@ class Model:
         return np.array([np.inf if one is None else one for one in value], dtype=np.float64)
 
     def suggest(self, text: str, limit: int = 10) -> list[dict[str, Any]]:
-        """The best labels of a text: `label`, `title`, `score` (a probability), `threshold` and `band` (assign, review, reject)."""
+        """The best labels of a text: `label`, `title`, `score` (a probability), `threshold` and
+        `band` (assign, review, reject).
+        """
         logits, trust = self.score(text)
         if trust == 0:
             return []
@@ -771,7 +787,9 @@ class Model:
         return found
 
     def score(self, text: str) -> tuple[_Values, float]:
-        """Calibrated logits of all labels [L], and how far the text is believed, from 0 (no word is known) to 1."""
+        """Calibrated logits of all labels [L], and how far the text is believed, from 0 (no
+        word is known) to 1.
+        """
         words = self._analyser.spell(text)
         trust = 1.0 if self._known is None else self._known.trust(words)
         trust = trust if text.strip() else 0.0

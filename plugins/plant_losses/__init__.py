@@ -47,7 +47,9 @@ class ListnetOptions(Options):
 
 
 class LabelLossOptions(Options):
-    """Options of stage 2 losses: which labels of a document count, and what the sum over them is divided by."""
+    """Options of stage 2 losses: which labels of a document count, and what the sum over them
+    is divided by.
+    """
 
     hard_negatives: int = option(
         1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0
@@ -141,7 +143,8 @@ LABEL = (
     LossSpec(
         name="label-ndcg",
         stage="label",
-        summary="1 - nDCG of a document's labels with smooth ranks; it orders labels and knows no probabilities.",
+        summary="1 - nDCG of a document's labels with smooth ranks; it orders labels and knows "
+        "no probabilities.",
         options=LabelRankingOptions,
         source="Qin, Liu and Li 2010; the public code of PLANT's authors",
         build="plant_losses.label_losses:LabelNdcg",

@@ -19,9 +19,11 @@ def select_pairs(
     random: int,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """All positives of each document, the `hard` negatives of highest logit (0: every pair) and `random` others [B, l].
+    """All positives of each document, the `hard` negatives of highest logit (0: every pair) and
+    `random` others [B, l].
 
-    Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
+    Equal logits (as at the start of training) are taken in random order, so that no label is
+    favoured by its index.
     """
     positive = targets > 0
     if not 0 < hard < logits.shape[1]:
@@ -36,12 +38,16 @@ def select_pairs(
 
 
 ALL_PAIRS = {"cuda": 1 << 23}
-"""Up to so many pairs the loss of all is computed, by device: to count those that are selected, a card would have to be waited for."""
+"""Up to so many pairs the loss of all is computed, by device: to count those that are selected,
+a card would have to be waited for.
+"""
 SMALLEST_PROBABILITY = 1e-8  # smallest probability: at 0, powers below 1 have no finite slope
 
 
 class PairLoss(ABC):
-    """A label loss that is a sum over (document, label) pairs; a subclass gives the loss of each. Everything in fp32 or better."""
+    """A label loss that is a sum over (document, label) pairs; a subclass gives the loss of
+    each. Everything in fp32 or better.
+    """
 
     def __init__(self, options: LabelLossOptions) -> None:
         self.hard_negatives = options.hard_negatives
@@ -53,9 +59,11 @@ class PairLoss(ABC):
         """Loss of each pair [n] with targets 0 or 1; logits in fp32 or better."""
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """Mean over documents of the sum over the selected pairs [B, l] (None: selected here), divided by the normaliser.
+        """Mean over documents of the sum over the selected pairs [B, l] (None: selected here),
+        divided by the normaliser.
 
-        Pairs that are not selected get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
+        Pairs that are not selected get a gradient of exactly 0, so that a decoder can leave them
+        out of its backward pass.
         """
         if selected is None:
             selected = self.select(logits, targets)
@@ -77,7 +85,9 @@ class PairLoss(ABC):
     def select(
         self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """The pairs that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
+        """The pairs that count [B, l]: positives, the hardest negatives, random negatives; all
+        if no hard negatives are asked for.
+        """
         return select_pairs(logits, targets, self.hard_negatives, self.random_negatives, generator)
 
 
@@ -97,7 +107,9 @@ class Focal(PairLoss):
         self.gamma, self.epsilon, self.smoothing = options.gamma, options.epsilon, options.smoothing
 
     def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers are computed from logarithms, exact for large logits."""
+        """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers are computed
+        from logarithms, exact for large logits.
+        """
         smooth = self._smoothed(targets)
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
         return (
@@ -118,7 +130,9 @@ class Focal(PairLoss):
 
 
 class Asymmetric(PairLoss):
-    """Asymmetric loss: positives and negatives focused differently, easy negatives dropped (Ridnik et al. 2021)."""
+    """Asymmetric loss: positives and negatives focused differently, easy negatives dropped
+    (Ridnik et al. 2021).
+    """
 
     def __init__(self, options: AsymmetricOptions) -> None:
         super().__init__(options)
@@ -133,14 +147,17 @@ class Asymmetric(PairLoss):
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
         positive = -(self.gamma_positive * log_not_p).exp() * log_p
         shifted = (logits.sigmoid() - self.clip).clamp(min=SMALLEST_PROBABILITY)
-        # With no clip log(1−q) is logsigmoid(−z), precise for large logits; a clip keeps 1−q away from 0.
+        # With no clip log(1−q) is logsigmoid(−z), precise for large logits; a clip keeps 1−q away
+        # from 0.
         log_not_shifted = torch.log1p(-shifted) if self.clip else log_not_p
         negative = -shifted.pow(self.gamma_negative) * log_not_shifted
         return torch.where(targets > 0, positive, negative)
 
 
 class LabelNdcg:
-    """Mean over documents of 1 − nDCG of their labels, each rank replaced by a smooth one; positives are relevant, all labels count."""
+    """Mean over documents of 1 − nDCG of their labels, each rank replaced by a smooth one;
+    positives are relevant, all labels count.
+    """
 
     hard_negatives = random_negatives = 0
 
@@ -148,7 +165,9 @@ class LabelNdcg:
         self.temperature = options.temperature
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """The loss of the selected pairs; a document without a positive, or with nothing else selected, counts 0."""
+        """The loss of the selected pairs; a document without a positive, or with nothing else
+        selected, counts 0.
+        """
         if selected is None:
             selected = self.select(logits, targets)
         offsets = torch.cat([selected.new_zeros(1, dtype=torch.int64), selected.sum(1).cumsum(0)])

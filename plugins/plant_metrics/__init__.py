@@ -1,6 +1,7 @@
 """The field's metrics: the specs and options of each family.
 
-Every `compute_…` takes predictions beside gold (N documents) and the family's options, and returns one metric for each name.
+Every `compute_…` takes predictions beside gold (N documents) and the family's options, and returns
+one metric for each name.
 """
 
 from __future__ import annotations
@@ -13,25 +14,43 @@ from plant_cli.api import MetricSpec, NoOptions, Options, hookimpl, option
 
 CUT_OFFS_HELP = "The cut-offs k: how many of a document's highest-scored labels are looked at."
 _SOURCES = {
-    "hierarchy": "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence of class hierarchies, section 3",
+    "hierarchy": "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence "
+    "of class hierarchies, section 3",
     "propensity": "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2",
 }
 _CAPPED = (
     "RP@k: hits among the k highest-scored, divided by the smaller of k and the number of labels."
 )
-_GAIN = "nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the best order."
+_GAIN = (
+    "nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the "
+    "best order."
+)
 _PROPENSITY = (
-    "PSP@k and PSnDCG@k: precision and discounted hits with rare labels weighted up by their inverse propensity, "
+    "PSP@k and PSnDCG@k: precision and discounted hits with rare labels weighted up by their "
+    "inverse propensity, "
     "relative to the best attainable."
 )
 _F1 = (
-    "micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic), weighted-F1 and "
+    "micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, "
+    "harmonic), weighted-F1 and "
     "sample-F1 of what is assigned at the threshold."
 )
-_WHOLE_SETS = "subset-accuracy: documents with just the right labels assigned; Hamming-loss (lower is better): labels wrongly assigned or missed."
-_COVERAGE = "coverage@k: share of the labels present that are right at least once among the k highest-scored of some document."
-_HIERARCHY = "Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level."
-_AUC = "macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order."
+_WHOLE_SETS = (
+    "subset-accuracy: documents with just the right labels assigned; Hamming-loss (lower is "
+    "better): labels wrongly assigned or missed."
+)
+_COVERAGE = (
+    "coverage@k: share of the labels present that are right at least once among the k "
+    "highest-scored of some document."
+)
+_HIERARCHY = (
+    "Where labels have parents: precision, recall and F1 of labels with all that stands "
+    "above them, and F1 at each level."
+)
+_AUC = (
+    "macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that "
+    "scores put in the right order."
+)
 
 
 class PrecisionOptions(Options):

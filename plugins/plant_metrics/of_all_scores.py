@@ -1,4 +1,6 @@
-"""The area under the ROC curve, from the score of every label for every document; its engine imports torch, other metrics do without."""
+"""The area under the ROC curve, from the score of every label for every document; its engine
+imports torch, other metrics do without.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from plant_cli.kit import average_auc, pooled_auc
 
 
 def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:
-    """macro-AUC, the mean over labels that some documents have and others have not, and micro-AUC, of all documents and labels as one pool.
+    """macro-AUC, the mean over labels that some documents have and others have not, and micro-AUC,
+    of all documents and labels as one pool.
 
-    Both are about the labels that have scores: those of train. A resample averages the labels that it gives both sides.
+    Both are about the labels that have scores: those of train. A resample averages the labels that
+    it gives both sides.
     """
     scores = data.all_scores
     assert scores is not None, "the family declares needs_all_scores"
@@ -23,7 +27,8 @@ def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:
     counts = np.asarray(gold.sum(axis=0))
     averaged = int(((counts > 0) & (counts < documents)).sum())
     left_out = (
-        f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, or none"
+        f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, "
+        "or none"
         if averaged < labels
         else ""
     )

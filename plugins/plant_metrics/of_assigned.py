@@ -1,4 +1,6 @@
-"""Metrics of the labels assigned at the threshold: pooled, by document, averaged over labels, and up a hierarchy."""
+"""Metrics of the labels assigned at the threshold: pooled, by document, averaged over labels,
+and up a hierarchy.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,14 @@ from plant_cli.kit import (
 
 
 def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
-    """Micro and macro precision, recall and F1, macro-F1 in its three readings, weighted-F1, and sample-F1, the mean F1 of documents.
+    """Micro and macro precision, recall and F1, macro-F1 in its three readings, weighted-F1, and
+    sample-F1, the mean F1 of documents.
 
-    `settings["macro_f1"]` says which of the three the plain name `macro-F1` means: `all` (default), `present` or `harmonic`.
-    macro-precision and macro-recall average all labels counted, as macro-F1 does; one that is undefined is 0. sample-F1 of a document
-    with neither gold nor assigned labels is 0. weighted-F1 weighs each label by its gold documents, unseen ones, of F1 0, included.
+    `settings["macro_f1"]` says which of the three the plain name `macro-F1` means: `all` (default),
+    `present` or `harmonic`. macro-precision and macro-recall average all labels counted, as
+    macro-F1 does; one that is undefined is 0. sample-F1 of a document with neither gold nor
+    assigned labels is 0. weighted-F1 weighs each label by its gold documents, unseen ones, of F1 0,
+    included.
     """
     assigned = find_assigned(data)
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
@@ -80,7 +85,8 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
 
 def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
-    """subset-accuracy, and Hamming-loss = labels that are wrongly assigned or missed / labels, those unseen in train included.
+    """subset-accuracy, and Hamming-loss = labels that are wrongly assigned or missed / labels,
+    those unseen in train included.
 
     An assigned label that is no column of gold is a wrong one.
     """
@@ -120,11 +126,13 @@ def _mean(values: Floats, counted: Booleans) -> Floats:
 
 
 def compute_hierarchical(data: MetricInput, options: object) -> list[MetricValue]:
-    """Nothing where labels have no parents; else hierarchical precision, recall and F1, and F1 at every level of the hierarchy.
+    """Nothing where labels have no parents; else hierarchical precision, recall and F1, and F1 at
+    every level of the hierarchy.
 
-    Hierarchical: gold and assigned labels of a document are each joined by everything above them, and pooled as in micro-F1.
-    Level n (1: the top): labels stand for what is above them at depth n, each once a document; labels that end above it are left out.
-    An assigned label that is no column of gold has nothing above it: it is wrong in `micro-precision` and not counted here.
+    Hierarchical: gold and assigned labels of a document are each joined by everything above them,
+    and pooled as in micro-F1. Level n (1: the top): labels stand for what is above them at depth n,
+    each once a document; labels that end above it are left out. An assigned label that is no column
+    of gold has nothing above it: it is wrong in `micro-precision` and not counted here.
     """
     if data.hierarchy is None:
         return []

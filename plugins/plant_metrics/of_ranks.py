@@ -1,6 +1,8 @@
-"""Metrics of ranked labels: of each document, of labels found at all, and with rare labels weighted up.
+"""Metrics of ranked labels: of each document, of labels found at all, and with rare labels weighted
+up.
 
-Gold labels that no training document has are part of |Y|, so that no system looks better for labels it could not know.
+Gold labels that no training document has are part of |Y|, so that no system looks better for labels
+it could not know.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[Metr
 
 
 def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue]:
-    """F1@k = 2 hits among the first k / (k + |Y|), the F1 of P@k and R@k of a document; k as P@k divides.
+    """F1@k = 2 hits among the first k / (k + |Y|), the F1 of P@k and R@k of a document; k as P@k
+    divides.
 
-    Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif. Others take the F1 of the two means.
+    Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif.
+    Others take the F1 of the two means.
     """
     hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), count_gold(data)
     return [mean_of_documents(f"F1@{k}", divide(2 * hits[k], sizes[k] + gold)) for k in options.k]
@@ -58,7 +62,9 @@ def compute_reciprocal_rank(data: MetricInput, options: object) -> list[MetricVa
 
 
 def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValue]:
-    """R@k = hits among the first k / |Y|; `settings["recall_by"] = "smaller"` divides by min(k, |Y|)."""
+    """R@k = hits among the first k / |Y|; `settings["recall_by"] = "smaller"` divides by min(k,
+    |Y|).
+    """
     if data.settings.get("recall_by", "gold") == "smaller":
         return _capped(data, options.k, "R")
     hits, gold = _hits_at(data, options.k), count_gold(data)
@@ -79,18 +85,22 @@ def compute_r_precision(data: MetricInput, options: object) -> list[MetricValue]
 
 
 def compute_average_precision(data: MetricInput, options: object) -> list[MetricValue]:
-    """AP = Σ over hits at rank i of P@i / |Y|; labels that were not predicted at all count as missed."""
+    """AP = Σ over hits at rank i of P@i / |Y|; labels that were not predicted at all count as
+    missed.
+    """
     hits = find_hits(data.top, data.gold)
     precisions = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
     return [mean_of_documents("MAP", divide((precisions * hits).sum(axis=1), count_gold(data)))]
 
 
 def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
-    """nDCG@k = Σ over hits at rank i ≤ k of 1/log2(i+1), divided by the same sum for the best order.
+    """nDCG@k = Σ over hits at rank i ≤ k of 1/log2(i+1), divided by the same sum for the best
+    order.
 
-    Of labels, which are gold or not. Stage 1 measures attention by the graded nDCG of words, with gains 2^r − 1 (`network.list_ranking`).
-    Both sums know the labels of train only (all under `settings["label_set"] = "all"`). A document without any such label
-    counts 0; one without gold counts `settings["ndcg_of_empty"]` (0).
+    Of labels, which are gold or not. Stage 1 measures attention by the graded nDCG of words, with
+    gains 2^r − 1 (`network.list_ranking`). Both sums know the labels of train only (all under
+    `settings["label_set"] = "all"`). A document without any such label counts 0; one without gold
+    counts `settings["ndcg_of_empty"]` (0).
     """
     counted = labels_counted(data)
     reach = max(options.k)
@@ -129,9 +139,11 @@ def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricVal
 
 
 def compute_coverage(data: MetricInput, options: CoverageOptions) -> list[MetricValue]:
-    """coverage@k = labels that are a hit among the first k of at least one document / labels that some document has as gold.
+    """coverage@k = labels that are a hit among the first k of at least one document / labels that
+    some document has as gold.
 
-    Labels that no training document has stay in the denominator, as in recall. NaN where no document has gold.
+    Labels that no training document has stay in the denominator, as in recall. NaN where no
+    document has gold.
     """
     hits = find_hits(data.top[:, : max(options.k)], data.gold)
     gold = csr_array(data.gold.astype(np.float64))
@@ -159,9 +171,11 @@ def _share(sums: Floats) -> Floats:
 
 
 def inverse_propensities(data: MetricInput, options: PropensityOptions) -> Floats:
-    """q_l = 1 + C (N_l + B)^−A with C = (ln N − 1)(B + 1)^A per label [L + U]; 0 for labels that ideals do not know of.
+    """q_l = 1 + C (N_l + B)^−A with C = (ln N − 1)(B + 1)^A per label [L + U]; 0 for labels that
+    ideals do not know of.
 
-    N_l are the training documents of the label, N all training documents, A and B constants of the corpus.
+    N_l are the training documents of the label, N all training documents, A and B constants of the
+    corpus.
     """
     factor = (np.log(max(data.train_documents, 1)) - 1.0) * (options.b + 1.0) ** options.a
     weights: Floats = 1.0 + factor * (data.train_counts + options.b) ** -options.a
@@ -169,10 +183,12 @@ def inverse_propensities(data: MetricInput, options: PropensityOptions) -> Float
 
 
 def compute_weighted(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:
-    """PSnDCG@k and PSP@k: the weights q of hits, summed over all documents, divided by the same for the best possible order.
+    """PSnDCG@k and PSP@k: the weights q of hits, summed over all documents, divided by the same for
+    the best possible order.
 
-    PSP@k = Σ of q over hits among the first k; PSnDCG@k = Σ of q/log2(i+1) over hits at rank i ≤ k. The ratio of sums, as AttentionXML
-    computes it; pyxclib divides both sides of PSnDCG by the binary ideal of the document first.
+    PSP@k = Σ of q over hits among the first k; PSnDCG@k = Σ of q/log2(i+1) over hits at rank i ≤ k.
+    The ratio of sums, as AttentionXML computes it; pyxclib divides both sides of PSnDCG by the
+    binary ideal of the document first.
     """
     ranks = np.arange(1, max(options.k) + 1)
     return [

@@ -1,11 +1,14 @@
-"""What people look at: `plant report`, a page of results, and `plant explain`, the words that are the reasons for a label.
+"""What people look at: `plant report`, a page of results, and `plant explain`, the words that are
+the reasons for a label.
 
-A report shows what evaluations, tests and training recorded, and measures nothing again: `evaluated` reads the
-records, `result_sections`, `training_section` and `marked_documents` make sections of them, and `page` lays these
-out as one HTML file that fetches nothing. `marked_texts` marks words in texts, for a terminal and for a page.
+A report shows what evaluations, tests and training recorded, and measures nothing again:
+`evaluated` reads the records, `result_sections`, `training_section` and `marked_documents` make
+sections of them, and `page` lays these out as one HTML file that fetches nothing. `marked_texts`
+marks words in texts, for a terminal and for a page.
 
-It needs the extra `report` (jinja2, matplotlib) for pages, not for explanations in a terminal. Of the core it uses
-records of evaluations (`evaluation`), explanations and opened models (`scoring`), and run folders (`runs`, `data`).
+It needs the extra `report` (jinja2, matplotlib) for pages, not for explanations in a terminal. Of
+the core it uses records of evaluations (`evaluation`), explanations and opened models (`scoring`),
+and run folders (`runs`, `data`).
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ class ReportOptions(Options):
 
     systems: list[str] = everyday(
         [],
-        "The system to judge, then those to compare it with: the folder of a run, a stage's folder in one, or a folder "
-        "(finetune-baseline) or tag in --run. Each must be evaluated. Default: the one without a tag in --run.",
+        "The system to judge, then those to compare it with: the folder of a run, a stage's "
+        "folder in one, or a folder "
+        "(finetune-baseline) or tag in --run. Each must be evaluated. Default: the one without a "
+        "tag in --run.",
         argument=True,
         path=True,
     )
@@ -81,7 +86,8 @@ class ExplainOptions(Options):
     )
     measure: SplitName | None = option(
         None,
-        "Measure instead, on this split, how much scores of gold labels rest on the marked words and how well these agree with gold spans; "
+        "Measure instead, on this split, how much scores of gold labels rest on the marked words "
+        "and how well these agree with gold spans; "
         "beside them the best words by attention, gradient, relevance and each scorer.",
     )
     scored: int = option(
@@ -96,7 +102,8 @@ class ExplainOptions(Options):
     )
     encoding: str | None = option(
         None,
-        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).",
+        "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not "
+        "UTF-8).",
     )
     id_column: str | None = option(
         None,
@@ -116,10 +123,12 @@ def plant_register_stages() -> Sequence[StageSpec]:
     return [
         StageSpec(
             name="report",
-            summary="One page to look at: results with intervals, figures, best and worst labels, evidence in documents, cost.",
+            summary="One page to look at: results with intervals, figures, best and worst "
+            "labels, evidence in documents, cost.",
             options=ReportOptions,
             run="plant_report.report:run",
-            help="Nothing in a run is changed, and no figure is measured in a second way: what evaluations recorded is shown.",
+            help="Nothing in a run is changed, and no figure is measured in a second way: what "
+            "evaluations recorded is shown.",
             sections=("machine",),
             writes=False,
             takes=("force",),
@@ -132,11 +141,13 @@ def plant_register_stages() -> Sequence[StageSpec]:
         ),
         StageSpec(
             name="explain",
-            summary="Why a label, or why not: the words of a text and what they add to the label's score.",
+            summary="Why a label, or why not: the words of a text and what they add to the "
+            "label's score.",
             options=ExplainOptions,
             run="plant_report.explain:run",
             check="plant_report:require_trained_model",
-            help="What network and scorers add to the log-odds of a label, with the words marked in the text; nothing is written to the run.",
+            help="What network and scorers add to the log-odds of a label, with the words marked "
+            "in the text; nothing is written to the run.",
             sections=("machine",),
             writes=False,
             opens_model=True,

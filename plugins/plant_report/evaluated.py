@@ -1,4 +1,6 @@
-"""The systems of a report: what their evaluations recorded, and the stages that they were made by."""
+"""The systems of a report: what their evaluations recorded, and the stages that they were made
+by.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Evaluated:
 
     @property
     def system_tag(self) -> str | None:
-        """The tag of the stages that it judges: one system may be judged twice, under a tag that no other stage has."""
+        """The tag of the stages that it judges: one system may be judged twice, under a tag
+        that no other stage has.
+        """
         return self.tag if self.predicted is None else self.predicted.tag
 
     @property
@@ -102,12 +106,17 @@ class Evaluated:
             if self.trained is None
             else f"trained with seed {self.seed}, resampled with seed {m.seed}"
         )
-        counted = f"{show_count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
+        counted = (
+            f"{show_count(m.documents, 'document')} of {m.split}{left_out}; "
+            f"{averaged or 'no average over labels'}"
+        )
         return f"{counted}; convention {m.convention}; {seed}; {intervals}"
 
     @property
     def trained(self) -> StageRecord | None:
-        """The record of its own training; None for another tool, and for an average of systems, which were trained each by itself."""
+        """The record of its own training; None for another tool, and for an average of systems,
+        which were trained each by itself.
+        """
         return self.stages.get(self.folder_name)
 
     @property
@@ -131,7 +140,9 @@ class Evaluated:
         )
 
     def read_labels(self) -> pl.DataFrame:
-        """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
+        """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its
+        interval.
+        """
         require_recorded(self.folder, PER_LABEL_FILE)
         types: dict[str, Any] = {
             "label": pl.String,
@@ -150,7 +161,9 @@ class Evaluated:
         return pl.read_parquet((self.folder / PER_DOCUMENT_FILE).absolute(), glob=False)
 
     def read_history(self, stage: str) -> list[dict[str, Any]]:
-        """The epochs of a stage of training as they were recorded; none if it was made without it, or without a network."""
+        """The epochs of a stage of training as they were recorded; none if it was made without
+        it, or without a network.
+        """
         inside = {} if self.trained is None else self.stages
         name = next((name for name, record in inside.items() if record.stage == stage), None)
         path = None if name is None else self.run / name / HISTORY
@@ -181,7 +194,9 @@ class Evaluated:
         return epochs
 
     def read_decisions(self) -> dict[str, dict[str, Any]]:
-        """What `plant thresholds` found for this system, by the name of its folder; results that are out of date are left out."""
+        """What `plant thresholds` found for this system, by the name of its folder; results
+        that are out of date are left out.
+        """
         names = {
             name for name, record in self.stages.items() if record.stage in ("finetune", "predict")
         }
@@ -193,7 +208,9 @@ class Evaluated:
         }
 
     def read_threshold(self, gold: Gold) -> float | Floats:
-        """The threshold by which the evaluation assigned labels: one number, or one per label of train [L]."""
+        """The threshold by which the evaluation assigned labels: one number, or one per label
+        of train [L].
+        """
         options = self.record.options
         if options.get("threshold") is not None:
             return float(options["threshold"])
@@ -209,7 +226,9 @@ class Evaluated:
 
 
 def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
-    """The evaluated systems of a report, all measured on the same gold documents in the same way."""
+    """The evaluated systems of a report, all measured on the same gold documents in the same
+    way.
+    """
     located = [_locate(name, run) for name in names]
     if len(set(located)) < len(located):
         expected, todo = "different systems", "name each system once, the one to be judged first"
@@ -240,7 +259,8 @@ def _locate(name: str, run: Path) -> tuple[Path, str | None]:
             "a file of predictions has no evaluation of its own",
             where=name,
             expected="a system that a run has evaluated",
-            todo=f"plant eval --tag NAME --predictions {name} in the run of its corpus, then plant report NAME",
+            todo=f"plant eval --tag NAME --predictions {name} in the run of its corpus, then "
+            "plant report NAME",
         )
     return (location.run or run).absolute(), location.tag
 
@@ -311,10 +331,13 @@ def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
     ):
         if ours != theirs:
             raise DataError(
-                f"'{first.name}' and '{other.name}' were not measured alike: another {what}, {ours} and {theirs}",
+                f"'{first.name}' and '{other.name}' were not measured alike: another {what}, "
+                f"{ours} and {theirs}",
                 where=f"{first.folder}; {other.folder}",
-                expected="one split with the same gold labels, measured in one way: nothing else can be compared",
-                todo="evaluate both with the same --split, --convention and --level, or report them apart",
+                expected="one split with the same gold labels, measured in one way: nothing else "
+                "can be compared",
+                todo="evaluate both with the same --split, --convention and --level, or report "
+                "them apart",
             )
 
 
@@ -336,9 +359,11 @@ def _find_results(
 
 
 def find_tests(systems: Sequence[Evaluated]) -> Tests:
-    """The differences of the first system to the others that `plant significance` recorded in its run, on the same documents.
+    """The differences of the first system to the others that `plant significance` recorded in its
+    run, on the same documents.
 
-    By metric and name of the other system, as significance.json has them. The last comparison counts.
+    By metric and name of the other system, as significance.json has them. The last comparison
+    counts.
     """
     first = systems[0]
     names = {(system.run, system.system_tag): system.name for system in systems[1:]}

@@ -1,4 +1,6 @@
-"""`plant explain`: why labels have their scores in texts, by the words of the network and of the scorers."""
+"""`plant explain`: why labels have their scores in texts, by the words of the network and of
+the scorers.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,13 @@ SHOWN_WHOLE, LONGEST_TEXT = (
 BEST_SENTENCES, BEST_WORDS = 2, 4  # shown of a text, and of a part
 TEXTS_SHOWN = 5  # in tables; JSON and pages have all
 LEGEND = (
-    "[word]: scorers find it speaks for the label; {word}: the network does; [{word}]: both; with −: it speaks against. "
+    "[word]: scorers find it speaks for the label; {word}: the network does; [{word}]: both; "
+    "with −: it speaks against. "
     "Words that a fifth of the training documents have are not marked."
 )
 PAGE_LEAD = [
-    "What the network and each scorer add to the log-odds of a label, and the words that they find it in. The parts and the base, which is "
+    "What the network and each scorer add to the log-odds of a label, and the words that they "
+    "find it in. The parts and the base, which is "
     "what a label has that nothing speaks for, add up to the log-odds of the score.",
     "This page holds passages of documents.",
 ]
@@ -109,8 +113,10 @@ def _measure(context: StageContext, options: ExplainOptions, split: SplitName) -
         context, context.input("finetune", context.tag), documents, options.scored
     )
     notes = [
-        "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
-        f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed {context.machine.seed}); the rest on all "
+        "lost: log-odds, the mean; without them: the more, the more scores rest on these words; "
+        "alone: the less, the more they tell",
+        f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed "
+        f"{context.machine.seed}); the rest on all "
         f"{len(documents):,}",
     ]
     figures = {words: one.model_dump() for words, one in marks.figures.items()}
@@ -134,7 +140,8 @@ def _require_source(options: ExplainOptions) -> None:
             "there is no text to explain",
             where="plant explain",
             expected="texts in files, --text, or --document with an id of the run's corpus",
-            todo="`plant explain --text 'acute bronchitis with cough'`, or `plant explain new.csv --document 17`",
+            todo="`plant explain --text 'acute bronchitis with cough'`, or `plant explain "
+            "new.csv --document 17`",
         )
     if options.text is not None and not options.text.strip():
         raise UsageError(

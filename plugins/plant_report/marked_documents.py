@@ -1,4 +1,6 @@
-"""The section of documents: some of their labels, with the words that are the reasons for them marked."""
+"""The section of documents: some of their labels, with the words that are the reasons for them
+marked.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ def write_marked_documents(
     if system.trained is None:
         return _lay_out(
             system,
-            missing=f"Documents are left out: '{system.name}' has no model of its own that could give reasons.",
+            missing=f"Documents are left out: '{system.name}' has no model of its own that could "
+            "give reasons.",
         )
     frame = system.read_documents()
     chosen = choose_documents(frame, count)
@@ -55,7 +58,8 @@ def write_marked_documents(
         if gold.hash != system.metrics.gold:
             return _lay_out(
                 system,
-                missing=f"Documents are left out: the gold labels have changed; `{system.command('eval', '--force')}`.",
+                missing="Documents are left out: the gold labels have changed; "
+                f"`{system.command('eval', '--force')}`.",
             )
         predicted = system.run / join_tag("predict", system.system_tag)
         predictions = read_predictions(predicted / PREDICTIONS, gold)
@@ -100,7 +104,9 @@ def write_marked_documents(
 
 
 def choose_documents(frame: pl.DataFrame, count: int) -> list[str]:
-    """Ids of documents evenly spaced from the highest F1 to the lowest, of those that have or were assigned any label."""
+    """Ids of documents evenly spaced from the highest F1 to the lowest, of those that have or
+    were assigned any label.
+    """
     ranked = frame.filter((pl.col("gold") > 0) | (pl.col("assigned") > 0)).sort(
         "F1", "doc_id", descending=[True, False]
     )
@@ -115,7 +121,9 @@ def choose_documents(frame: pl.DataFrame, count: int) -> list[str]:
 def choose_labels(
     predictions: Predictions, gold: Gold, threshold: float | Floats, row: int
 ) -> list[Chosen]:
-    """Of a document its best right labels, the best wrong one and one that was missed: column of gold, state, score."""
+    """Of a document its best right labels, the best wrong one and one that was missed: column
+    of gold, state, score.
+    """
     listed = predictions.top[row] >= 0
     top, values = predictions.top[row][listed].tolist(), predictions.scores[row][listed].tolist()
     least = np.full(gold.indexed, threshold) if isinstance(threshold, float) else threshold
@@ -142,7 +150,9 @@ def choose_labels(
 
 
 def cut_passages(text: str, one: Explanation, gold: Integers) -> list[Passage]:
-    """The text around the words that count most for a label, and around spans that people marked for it [n, 2]; nothing without any."""
+    """The text around the words that count most for a label, and around spans that people
+    marked for it [n, 2]; nothing without any.
+    """
     spans, weights = one.join_words()
     strongest = [
         row for row in top_k(weights, min(MOST_PASSAGES, len(weights))).tolist() if weights[row] > 0
@@ -196,9 +206,11 @@ def _lay_out(
     system: Evaluated, shown: Sequence[MarkedDocument] = (), *, missing: str = ""
 ) -> PageSection:
     text = [
-        f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the lowest, with labels of {system.name}. "
+        f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the "
+        f"lowest, with labels of {system.name}. "
         f"{MARK_LEGEND} A double green line below: people marked this as the reason.",
-        "This section holds passages of documents: make the report with --documents 0 if they must not be passed on.",
+        "This section holds passages of documents: make the report with --documents 0 if they "
+        "must not be passed on.",
     ]
     why = missing or ("" if shown else "No document has a label or was assigned one.")
     missed = [why] if why else []
@@ -213,4 +225,7 @@ def _lay_out(
 
 def summarise(row: dict[str, Any]) -> str:
     """A document's counts, from its row of `per_document.parquet`."""
-    return f"labels: {row['gold']} gold, {row['assigned']} assigned, {row['tp']} of these right; F1 {100 * row['F1']:.1f}"
+    return (
+        f"labels: {row['gold']} gold, {row['assigned']} assigned, {row['tp']} of these right; "
+        f"F1 {100 * row['F1']:.1f}"
+    )

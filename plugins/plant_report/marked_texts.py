@@ -1,4 +1,6 @@
-"""Texts with the words marked that count for a label: the best sentences, for a terminal and for a page."""
+"""Texts with the words marked that count for a label: the best sentences, for a terminal and
+for a page.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,13 @@ STRENGTHS = (
     0.4,
     0.75,
 )  # shares of the strongest word's weight from which a word is marked weakly, more and most
-ONE_SIDED = 0.8  # share of a word's weight from which the network, or the scorers, count as having found it alone
+# share of a word's weight from which the network, or the scorers, count as having found it alone
+ONE_SIDED = 0.8
 MARK_LEGEND = (
-    "Blue with a line above: a word that the network found; yellow with a line below: one that scorers found; both: one that both found. "
-    "The stronger the mark, the more the word adds. A dashed frame: it speaks against the label. Words that a fifth of the training "
+    "Blue with a line above: a word that the network found; yellow with a line below: one that "
+    "scorers found; both: one that both found. "
+    "The stronger the mark, the more the word adds. A dashed frame: it speaks against the label. "
+    "Words that a fifth of the training "
     "documents have are not marked."
 )
 _SENTENCE = re.compile(
@@ -33,9 +38,11 @@ _SENTENCE = re.compile(
 
 
 def rank_sentences(text: str, one: Explanation) -> list[tuple[int, int, float]]:
-    """The sentences of a text that words speak in: where each begins and ends, and its words' log-odds; the highest first.
+    """The sentences of a text that words speak in: where each begins and ends, and its words'
+    log-odds; the highest first.
 
-    A line is a sentence at least; without a sign that ends it a sentence has 500 characters at most.
+    A line is a sentence at least; without a sign that ends it a sentence has 500 characters at
+    most.
     """
     spans, weights = one.join_words()
     borders = np.array(
@@ -50,7 +57,9 @@ def rank_sentences(text: str, one: Explanation) -> list[tuple[int, int, float]]:
 
 
 def mark_text(text: str, one: Explanation, begin: int, end: int) -> list[Passage]:
-    """A piece of a text with the words marked that count for a label or against it, by whoever found them."""
+    """A piece of a text with the words marked that count for a label or against it, by whoever
+    found them.
+    """
     spans, weights = one.join_words()
     network = dict(zip(map(tuple, spans.tolist()), [0.0] * len(spans), strict=True))
     for part in one.parts:
@@ -69,7 +78,9 @@ def mark_text(text: str, one: Explanation, begin: int, end: int) -> list[Passage
 
 
 def draw_gold(passages: Iterable[Passage], at: int, gold: Integers) -> Iterator[Passage]:
-    """Passages of a text from its character `at` on, cut where the spans that people marked begin and end [n, 2]."""
+    """Passages of a text from its character `at` on, cut where the spans that people marked
+    begin and end [n, 2].
+    """
     for passage in passages:
         stop = at + len(passage.text)
         for begin, end in pairwise(
@@ -88,7 +99,9 @@ def mark_words(
     strengths: npt.NDArray[Any],
     by: Sequence[str] = (),
 ) -> Iterator[Passage]:
-    """A piece of a text on one line, the words of a strength marked; of words that overlap the first one."""
+    """A piece of a text on one line, the words of a strength marked; of words that overlap the
+    first one.
+    """
     line, at = text[begin:end].translate(str.maketrans("\n\r\t", "   ")), begin
     first, last = np.searchsorted(spans[:, 0], [begin, end])
     for row in np.flatnonzero(strengths[first:last]).tolist():

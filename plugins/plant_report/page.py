@@ -111,8 +111,9 @@ def set_commands(text: str) -> Markup:
 def write_contents(
     contents: Contents, page: Path, figures: Path | None, tables: Path | None
 ) -> list[Path]:
-    """Write a report, each file atomically: the page, and in further folders every figure as SVG and PNG, and the main metrics as tables in
-    LaTeX and Markdown, if they are wanted. The files, the page first.
+    """Write a report, each file atomically: the page, and in further folders every figure as
+    SVG and PNG, and the main metrics as tables in LaTeX and Markdown, if they are wanted. The
+    files, the page first.
     """
     drawn = {drawing.name: drawing.render() for drawing in contents.drawings}
     files: dict[Path, bytes] = {

@@ -30,7 +30,9 @@ from plant_report.training_section import write_cost, write_training
 
 
 def run(context: StageContext, options: ReportOptions) -> Result:
-    """Show what evaluations and tests recorded; the run does not change, and nothing is measured again."""
+    """Show what evaluations and tests recorded; the run does not change, and nothing is
+    measured again.
+    """
     require_packages()
     page, folders = _require_writable(options, force=context.force)
     systems = read_evaluated(options.systems or [str(context.run_path)], context.run_path)
@@ -52,7 +54,8 @@ def run(context: StageContext, options: ReportOptions) -> Result:
             "files": [str(path) for path in written],
             "left_out": left_out,
         },
-        next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.drawings)} figures)",
+        next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, "
+        f"{len(contents.drawings)} figures)",
     )
 
 
@@ -86,7 +89,8 @@ def gather(
             write_cost(systems),
         ],
         footer=[
-            f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of `plant significance`; "
+            f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of "
+            "`plant significance`; "
             f"gold {metrics.gold[:12]}."
         ],
     )

@@ -1,4 +1,6 @@
-"""Sections on results: the systems and their main metrics, their parts, labels by frequency, scores and thresholds."""
+"""Sections on results: the systems and their main metrics, their parts, labels by frequency,
+scores and thresholds.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) 
         for name in DRAWN
         if any(metrics.get(name, NOTHING).value is not None for metrics in measured.values())
     ]
-    caption = f"Each metric of each system as a dot, with its interval as a line. {systems[0].conditions}."
+    caption = (
+        "Each metric of each system as a dot, with its interval as a line. "
+        f"{systems[0].conditions}."
+    )
     drawing = Drawing(
         name="headline",
         title="The main metrics",
@@ -62,7 +67,8 @@ def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) 
         system.name for system in systems[1:] if not any(other == system.name for _, other in tests)
     ]
     missing = [
-        f"The difference to '{name}' is not tested: `plant significance {systems[0].folder_name} …` tests it, and the next report shows it."
+        f"The difference to '{name}' is not tested: `plant significance {systems[0].folder_name} "
+        "…` tests it, and the next report shows it."
         for name in untested
     ]
     if len(systems) < 2:
@@ -77,7 +83,9 @@ def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) 
 
 
 def describe_systems(systems: Sequence[Evaluated]) -> Table:
-    """What each system is: its network and scorers, what it was trained on, its seed and threshold."""
+    """What each system is: its network and scorers, what it was trained on, its seed and
+    threshold.
+    """
     columns = [Column(name="system"), Column(name="trained on", kind="count")]
     columns += [
         Column(name=name) for name in ("network", "attention", "scorers", "seed", "threshold")
@@ -118,7 +126,8 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
         systems[0].conditions,
     ]
     notes += [
-        f"LEAKAGE: '{system.name}' saw validation and test documents in training (plant mig --allow-leakage): its figures are too good"
+        f"LEAKAGE: '{system.name}' saw validation and test documents in training (plant mig "
+        "--allow-leakage): its figures are too good"
         for system in systems
         if system.metrics.leakage
     ]
@@ -126,9 +135,11 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
 
 
 def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) -> Table:
-    """Metrics of every system, and the difference of the first to each other one where it was tested.
+    """Metrics of every system, and the difference of the first to each other one where it was
+    tested.
 
-    `paper`: mark differences by the published rule, and not by the p that is corrected for all metrics and systems.
+    `paper`: mark differences by the published rule, and not by the p that is corrected for all
+    metrics and systems.
     """
     measured = [system.metrics.all_metrics() for system in systems]
     names = [name for name in DEFAULT_METRICS if any(name in metrics for metrics in measured)]
@@ -155,7 +166,8 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
         notes = [f"in points; {systems[0].conditions}"]
         notes += (
             [
-                f"▲ better, ▼ worse than {systems[0].name}: {rule}, as `plant significance` recorded it"
+                f"▲ better, ▼ worse than {systems[0].name}: {rule}, as `plant significance` "
+                "recorded it"
             ]
             if others
             else []
@@ -180,12 +192,14 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
             [f"▲ the first system is better, ▼ it is worse: {rule}; {brackets}"] if others else []
         )
     notes += [
-        f"'{system.name}' was trained on other labels: averages over labels are over its own, and cannot be compared"
+        f"'{system.name}' was trained on other labels: averages over labels are over its own, and "
+        "cannot be compared"
         for system in systems[1:]
         if system.label_hash != systems[0].label_hash
     ]
     notes.append(
-        "[1-5]: labels with one to five training documents; recall of them is pooled over their assignments"
+        "[1-5]: labels with one to five training documents; recall of them is pooled over their "
+        "assignments"
     )
     return Table(title="Main metrics", columns=columns, rows=rows, notes=notes)
 
@@ -201,7 +215,9 @@ def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:
     for number, system in enumerate(systems, start=1):
         if not system.metrics.parts:
             missing.append(
-                f"'{system.name}' has no parts: `{system.command('finetune', '--scorers words,titles,neighbours,linear')}` trains scorers "
+                f"'{system.name}' has no parts: "
+                f"`{system.command('finetune', '--scorers words,titles,neighbours,linear')}` "
+                "trains scorers "
                 "beside the network, and `plant eval` then measures each alone."
             )
             continue
@@ -223,7 +239,8 @@ def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:
             Drawing(
                 name=f"parts-{number}",
                 title=title,
-                caption=f"Each metric of each part as a dot, with its interval as a line. {system.conditions}.",
+                caption="Each metric of each part as a dot, with its interval as a line. "
+                f"{system.conditions}.",
                 paint=partial(plot_bounds, ticks=PART_METRICS, series=parts),
                 rows=2 * len(PART_METRICS),
             )
@@ -240,7 +257,9 @@ def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:
 
 
 def write_marks(systems: Sequence[Evaluated]) -> list[PageSection]:
-    """How well the words that explain labels agree with gold spans; no section for a corpus without them."""
+    """How well the words that explain labels agree with gold spans; no section for a corpus
+    without them.
+    """
     measured = {
         system.name: marks
         for system in systems
@@ -261,7 +280,10 @@ def write_marks(systems: Sequence[Evaluated]) -> list[PageSection]:
         for name, marks in measured.items()
     }
     ticks = list(dict.fromkeys(words for bounds in series.values() for words in bounds))
-    caption = f"F1 of the words that explain gold labels against those in gold spans, with its interval. {tables[0].title}."
+    caption = (
+        "F1 of the words that explain gold labels against those in gold spans, with its "
+        f"interval. {tables[0].title}."
+    )
     paint = partial(plot_bounds, ticks=ticks, series=series)
     drawing = Drawing(
         name="marked-words",
@@ -289,7 +311,10 @@ def write_label_sections(systems: Sequence[Evaluated]) -> list[PageSection]:
                 f"No label of '{system.name}' occurs in the {split} split, so no label has an F1."
             )
     rare = draw_rare(systems, frames)
-    no_rare = f"No label with at most 50 training documents occurs in the {split} split, so their F1 is not drawn."
+    no_rare = (
+        f"No label with at most 50 training documents occurs in the {split} split, so their "
+        "F1 is not drawn."
+    )
     drawings = [*draw_frequency(systems), *rare]
     return [
         PageSection(
@@ -303,7 +328,9 @@ def write_label_sections(systems: Sequence[Evaluated]) -> list[PageSection]:
 
 
 def draw_frequency(systems: Sequence[Evaluated]) -> list[Drawing]:
-    """Mean F1 of the labels present in each range of training frequency, with intervals (as Figure 2a of the paper)."""
+    """Mean F1 of the labels present in each range of training frequency, with intervals (as
+    Figure 2a of the paper).
+    """
     series = {
         system.name: {
             name: bound
@@ -328,7 +355,8 @@ def draw_frequency(systems: Sequence[Evaluated]) -> list[Drawing]:
         if name in first.metrics.bins
     )
     caption = (
-        f"The mean F1 of the labels present in the {first.metrics.split} split, from rare labels to frequent ones. Labels counted "
+        f"The mean F1 of the labels present in the {first.metrics.split} split, from rare labels "
+        "to frequent ones. Labels counted "
         f"({first.name}): {counts}. {first.conditions}."
     )
 
@@ -361,8 +389,10 @@ def draw_rare(systems: Sequence[Evaluated], frames: Mapping[str, pl.DataFrame]) 
     if not ticks:
         return []
     caption = (
-        f"The wider a shape, the more labels have that F1. The bar spans the middle half of the labels, the circle is the median, the "
-        f"diamond the mean. Each label present in the {systems[0].metrics.split} split counts once. {systems[0].conditions}."
+        "The wider a shape, the more labels have that F1. The bar spans the middle half of the "
+        "labels, the circle is the median, the "
+        f"diamond the mean. Each label present in the {systems[0].metrics.split} split counts "
+        f"once. {systems[0].conditions}."
     )
 
     def paint(axes: Any) -> None:
@@ -438,7 +468,8 @@ def list_extremes(system: Evaluated, present: pl.DataFrame) -> list[Table]:
         f"with at least {DOCUMENTS_TO_BE_RANKED} documents" if enough else "present"
     )
     notes = [
-        f"{which}; ties: more documents first; labels unseen in train are not called worst; {100 * system.metrics.level:g}% Wilson "
+        f"{which}; ties: more documents first; labels unseen in train are not called worst; "
+        f"{100 * system.metrics.level:g}% Wilson "
         "intervals of each label's F1",
         system.conditions,
     ]
@@ -470,13 +501,15 @@ def write_scores(systems: Sequence[Evaluated]) -> PageSection:
     calibrated = [system for system in systems if system.metrics.calibration is not None]
     decisions = {system.name: system.read_decisions() for system in systems}
     missing = [
-        f"'{system.name}' has no calibration: its scores are no probabilities, or its evaluation is older than this figure; "
+        f"'{system.name}' has no calibration: its scores are no probabilities, or its evaluation "
+        "is older than this figure; "
         f"`{system.command('eval', '--force')}` measures it."
         for system in systems
         if system not in calibrated
     ]
     missing += [
-        f"No thresholds were chosen for '{name}': `plant thresholds --target precision=0.9` chooses them on validation."
+        f"No thresholds were chosen for '{name}': `plant thresholds --target precision=0.9` "
+        "chooses them on validation."
         for name, chosen in decisions.items()
         if not chosen
     ]
@@ -497,7 +530,9 @@ def write_scores(systems: Sequence[Evaluated]) -> PageSection:
 
 
 def draw_reliability(systems: Sequence[Evaluated]) -> list[Drawing]:
-    """How often labels with some probability are right; of a single system also for its network alone."""
+    """How often labels with some probability are right; of a single system also for its network
+    alone.
+    """
     recorded = {system.name: system.metrics.calibration for system in systems}
     if len(systems) == 1:  # with several systems there would be too many lines
         recorded[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
@@ -516,11 +551,14 @@ def draw_reliability(systems: Sequence[Evaluated]) -> list[Drawing]:
                 else f" [{100 * one.low:.2g}, {100 * one.high:.2g}]"
             )
             errors.append(
-                f"ECE of {name} {100 * one.ECE:.2g}{between}, {sum(b.pairs for b in one.bins):,} pairs"
+                f"ECE of {name} {100 * one.ECE:.2g}{between}, {sum(b.pairs for b in one.bins):,} "
+                "pairs"
             )
     caption = (
-        "Predicted pairs of document and label in ten ranges of probability: the share that is right, with its interval, against the mean "
-        "probability. On the dotted diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points. "
+        "Predicted pairs of document and label in ten ranges of probability: the share that is "
+        "right, with its interval, against the mean "
+        "probability. On the dotted diagonal probabilities can be believed. ECE: the mean "
+        "distance from it over pairs, in points. "
         f"{'; '.join(errors)}. {systems[0].conditions}."
     )
     labels: dict[str, Any] = {"xlabel": "mean probability, points", "ylabel": "right, points"}
@@ -537,8 +575,10 @@ def draw_reliability(systems: Sequence[Evaluated]) -> list[Drawing]:
 def draw_precision(systems: Sequence[Evaluated]) -> list[Drawing]:
     """Precision against recall when labels are assigned from a probability of 0.9, 0.8, … on."""
     caption = (
-        "Precision and recall over all pairs of document and label. Each marker is one threshold: labels are assigned from a probability "
-        f"of 0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
+        "Precision and recall over all pairs of document and label. Each marker is one "
+        "threshold: labels are assigned from a probability "
+        "of 0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). "
+        f"{systems[0].conditions}."
     )
     curves = {system.name: trace_precision(system) for system in systems}
     labels: dict[str, Any] = {"xlabel": "recall, points", "ylabel": "precision, points"}
@@ -548,7 +588,9 @@ def draw_precision(systems: Sequence[Evaluated]) -> list[Drawing]:
 
 
 def trace_precision(system: Evaluated) -> list[Point]:
-    """Recall and precision in points, from the highest range of probability down, from the recorded calibration."""
+    """Recall and precision in points, from the highest range of probability down, from the
+    recorded calibration.
+    """
     bins = [] if system.metrics.calibration is None else system.metrics.calibration.bins[::-1]
     pairs = np.cumsum([b.pairs for b in bins])
     right = np.cumsum([b.pairs * b.right for b in bins])
@@ -577,7 +619,8 @@ def tabulate_threshold(systems: Sequence[Evaluated]) -> Table:
         for system in systems
     ]
     never = [
-        f"{system.name}: {never.get('assigned', 0):,} of {never.get('counted', 0):,} labels of train are never assigned"
+        f"{system.name}: {never.get('assigned', 0):,} of {never.get('counted', 0):,} labels of "
+        "train are never assigned"
         for system in systems
         if (never := system.metrics.labels_never)
     ]
@@ -613,8 +656,10 @@ def tabulate_decisions(system: str, chosen: Mapping[str, Mapping[str, Any]]) -> 
                     ]
                 )
         notes = [
-            "assign: without a person; review: a person looks; reject: predicted, but not shown; in points, with intervals",
-            f"chosen on validation; {100 * recorded['level']:g}% intervals from {recorded['replicates']} resamples of the documents, seed "
+            "assign: without a person; review: a person looks; reject: predicted, but not shown; "
+            "in points, with intervals",
+            f"chosen on validation; {100 * recorded['level']:g}% intervals from "
+            f"{recorded['replicates']} resamples of the documents, seed "
             f"{recorded['seed']}",
         ]
         tables.append(

@@ -17,7 +17,8 @@ from plant_report.page import PageSection
 
 RESULT = "macro-F1"
 QUALITY = (
-    "nDCG of the words of validation documents, ranked by the attention of their labels against relevance: {}. A random order of the "
+    "nDCG of the words of validation documents, ranked by the attention of their labels against "
+    "relevance: {}. A random order of the "
     "words shows where nothing is planted."
 )
 Epochs = Sequence[Mapping[str, Any]]
@@ -60,16 +61,19 @@ def write_training(systems: Sequence[Evaluated]) -> PageSection:
     missing = []
     if not second:
         missing.append(
-            "There are no training curves: no system has a network. `plant finetune` without --no-network trains one."
+            "There are no training curves: no system has a network. `plant finetune` without "
+            "--no-network trains one."
         )
     elif not any(drawing.name == "attention" for drawing in drawings):
         missing.append(
-            "What stage 2 keeps of the attention was not measured, since this needs the relevance of words. `plant mig`, then "
+            "What stage 2 keeps of the attention was not measured, since this needs the "
+            "relevance of words. `plant mig`, then "
             "`plant finetune --force` records it after every epoch."
         )
     if not first:
         missing.append(
-            "There is no curve of stage 1: no system was trained from planted attention. `plant pretrain-attn` plants it."
+            "There is no curve of stage 1: no system was trained from planted attention. `plant "
+            "pretrain-attn` plants it."
         )
     planting, sizes = draw_planting(systems), draw_sizes(systems)
     lacking = [system for system in systems if _find_result(system) is None]
@@ -79,15 +83,18 @@ def write_training(systems: Sequence[Evaluated]) -> PageSection:
             lacking[0].command("eval", "--force"),
         )
         missing.append(
-            f"The evaluation of {names} has no {RESULT}, by which systems are compared here: `{command}` computes every metric."
+            f"The evaluation of {names} has no {RESULT}, by which systems are compared here: "
+            f"`{command}` computes every metric."
         )
     elif not planting:
         missing.append(
-            "Stage 1 against the result needs two systems with a stage 1: `plant pretrain-attn --tag`, then `plant finetune --planted`."
+            "Stage 1 against the result needs two systems with a stage 1: `plant pretrain-attn "
+            "--tag`, then `plant finetune --planted`."
         )
     if not sizes and not lacking:
         missing.append(
-            "The result against the size of train needs systems with different numbers of training documents: "
+            "The result against the size of train needs systems with different numbers of "
+            "training documents: "
             "`plant run RECIPE --set data.train_share=0.5 --run HALF` trains on half of them."
         )
     return PageSection(
@@ -96,7 +103,10 @@ def write_training(systems: Sequence[Evaluated]) -> PageSection:
 
 
 def _count_documents(split: SplitName, systems: Sequence[Evaluated]) -> str:
-    return f"Documents of {split}: {'; '.join(f'{s.name} {s.documents.get(split, 0):,}, seed {s.seed}' for s in systems)}."
+    return (
+        f"Documents of {split}: "
+        f"{'; '.join(f'{s.name} {s.documents.get(split, 0):,}, seed {s.seed}' for s in systems)}."
+    )
 
 
 def read_curve(epochs: Epochs, name: str) -> list[Point]:
@@ -140,7 +150,9 @@ def _draw_attention(
 
 
 def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
-    """Quality of planted attention against the final macro-F1 (as Figure 3 of the paper, left), of two systems or more."""
+    """Quality of planted attention against the final macro-F1 (as Figure 3 of the paper, left),
+    of two systems or more.
+    """
     planted = [
         (system, quality, bound)
         for system in systems
@@ -150,7 +162,8 @@ def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
         return []
     split, trained = systems[0].metrics.split, [system for system, _, _ in planted]
     caption = (
-        f"Each system: how well stage 1 orders words on validation against its {RESULT} on {split}. "
+        f"Each system: how well stage 1 orders words on validation against its {RESULT} on "
+        f"{split}. "
         f"{_count_documents('validation', trained)} {systems[0].conditions}."
     )
     series = {system.name: [(100 * value, bound)] for system, (_, value), bound in planted}
@@ -184,7 +197,9 @@ def _find_result(system: Evaluated) -> Bound | None:
 
 
 def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
-    """The result against training documents (as Figure 3 of the paper, right), of systems with different numbers of them."""
+    """The result against training documents (as Figure 3 of the paper, right), of systems with
+    different numbers of them.
+    """
     kinds: dict[str, list[Point]] = {}
     parts = any(system.part < 1 for system in systems)  # then tags are of sizes
     for system in systems:
@@ -197,7 +212,10 @@ def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
     if len(sizes) < 2:
         return []
     series = {kind: sorted(points, key=lambda point: point[0]) for kind, points in kinds.items()}
-    caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
+    caption = (
+        f"Systems of one kind are joined; each has its {RESULT} with its interval. "
+        f"{systems[0].conditions}."
+    )
     labels: dict[str, Any] = {
         "xlabel": "training documents",
         "ylabel": f"{RESULT}, points",
@@ -225,7 +243,10 @@ def write_cost(systems: Sequence[Evaluated]) -> PageSection:
     recorded = any(
         "parameters" in record.summary for system in systems for record in system.stages.values()
     )
-    missing = "Parameters and operations are not recorded: no network was trained, or it was long ago; `plant finetune --force` records them."
+    missing = (
+        "Parameters and operations are not recorded: no network was trained, or it was long "
+        "ago; `plant finetune --force` records them."
+    )
     tables, drawings = [tabulate_cost(system) for system in systems], [draw_seconds(systems)]
     return PageSection(
         name="cost",
@@ -269,7 +290,8 @@ def tabulate_cost(system: Evaluated) -> Table:
         ]
         rows.append([*row, machine.get("processes"), str(machine.get("device", ""))])
     notes = [
-        "seconds: wall clock of the last attempt; memory: the largest of the process so far, of the device on a GPU; operations: of matrix "
+        "seconds: wall clock of the last attempt; memory: the largest of the process so far, of "
+        "the device on a GPU; operations: of matrix "
         "products in training, without validation and without a backbone whose states are cached",
         f"{system.documents.get('train', 0):,} training documents; {system.conditions}",
     ]
@@ -317,7 +339,10 @@ def draw_seconds(systems: Sequence[Evaluated]) -> Drawing:
         axes.set(xlabel="seconds", ylim=(len(stages) - 0.5, -0.5))
         axes.grid(visible=False, axis="y")
 
-    caption = f"Wall-clock seconds of the last attempt. Stages that systems share are shown for each. {_count_documents('train', systems)}"
+    caption = (
+        "Wall-clock seconds of the last attempt. Stages that systems share are shown for "
+        f"each. {_count_documents('train', systems)}"
+    )
     rows = round(len(stages) * (0.65 + 0.35 * len(systems)))
     return Drawing(
         name="seconds", title="Time of each stage", caption=caption, paint=paint, rows=rows

@@ -1,12 +1,15 @@
-"""The built-in scorers of labels that need no network: `words`, `titles`, `neighbours` and `linear`.
+"""The built-in scorers of labels that need no network: `words`, `titles`, `neighbours` and
+`linear`.
 
-This page has their options and registers them. `word_relevance`, `titles`, `neighbours` and `linear` are the four
-scorers; `vectors` cuts documents into words and n-grams. Their engines stand below: `lexical` weighs words and
-measures relevance, `ridge` solves each label on its own terms, `nearest` finds the nearest training documents, and
-`sparse_products` keeps the best labels of products of sparse matrices.
+This page has their options and registers them. `word_relevance`, `titles`, `neighbours` and
+`linear` are the four scorers; `vectors` cuts documents into words and n-grams. Their engines stand
+below: `lexical` weighs words and measures relevance, `ridge` solves each label on its own terms,
+`nearest` finds the nearest training documents, and `sparse_products` keeps the best labels of
+products of sparse matrices.
 
-They need numpy and scipy, which are imported when a scorer is fitted or loaded. Of the core they use the words of
-documents, blocks of work that threads share, sparse scores, and packed matrices for their files.
+They need numpy and scipy, which are imported when a scorer is fitted or loaded. Of the core they
+use the words of documents, blocks of work that threads share, sparse scores, and packed matrices
+for their files.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from typing import Literal
 
 from plant_cli.api import NoOptions, Options, ScorerSpec, hookimpl, option
 
-LEAD = "Words at the beginning of a document that are looked at once more by themselves (texts often begin with a title); 0: none."
+LEAD = (
+    "Words at the beginning of a document that are looked at once more by themselves (texts "
+    "often begin with a title); 0: none."
+)
 
 
 class WordsOptions(Options):
@@ -26,7 +32,8 @@ class WordsOptions(Options):
     terms: int = option(1000, "Words kept of a label, those of highest relevance.", ge=1)
     exact: int = option(
         200_000,
-        "Labels up to which a document is compared with all; beyond, with those that share rare words.",
+        "Labels up to which a document is compared with all; beyond, with those that share rare "
+        "words.",
         ge=1,
     )
 
@@ -85,18 +92,21 @@ class LinearOptions(SimilarityOptions):
 
     loss: Literal["ridge", "squared-hinge"] = option(
         "ridge",
-        "ridge: least squares of each label on the terms that weigh most in its own documents; all documents count. "
+        "ridge: least squares of each label on the terms that weigh most in its own documents; "
+        "all documents count. "
         "squared-hinge: LIBLINEAR, label by label, much slower (needs scikit-learn).",
     )
     strength: float = option(
         1.0,
-        "Regularisation λ of ridge, in units of the squared length of a label's documents in its terms.",
+        "Regularisation λ of ridge, in units of the squared length of a label's documents in its "
+        "terms.",
         gt=0,
     )
     cost: float = option(1.0, "Cost C of the squared hinge.", gt=0)
     terms: int = option(
         30,
-        "Terms of a label with one document, those that weigh most in it; one more for each further document.",
+        "Terms of a label with one document, those that weigh most in it; one more for each "
+        "further document.",
         ge=1,
     )
     most_terms: int = option(
@@ -109,14 +119,16 @@ class TableOptions(Options):
 
     words: int | None = option(
         None,
-        "Words of a document that count for a label, those of highest relevance. Default: 1, 2, 3 or 5, chosen by training documents "
+        "Words of a document that count for a label, those of highest relevance. Default: 1, 2, "
+        "3 or 5, chosen by training documents "
         "that are left out.",
         ge=1,
         le=5,
     )
     prior: float | None = option(
         None,
-        "Weight of the logarithm of a label's frequency, where the most relevant word weighs 1. Default: chosen likewise.",
+        "Weight of the logarithm of a label's frequency, where the most relevant word weighs 1. "
+        "Default: chosen likewise.",
         ge=0,
     )
 
@@ -127,14 +139,16 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
     return [
         ScorerSpec(
             name="words",
-            summary="Cosine of the document's tf-idf and the mutual information of words with the label, every positive word counted.",
+            summary="Cosine of the document's tf-idf and the mutual information of words with "
+            "the label, every positive word counted.",
             options=WordsOptions,
             fit="plant_scorers.word_relevance:fit",
             load="plant_scorers.word_relevance:WordScorer.load",
         ),
         ScorerSpec(
             name="titles",
-            summary="Cosine of the document, its best passage and its beginning with the label's best name, by character n-grams.",
+            summary="Cosine of the document, its best passage and its beginning with the label's "
+            "best name, by character n-grams.",
             options=TitlesOptions,
             fit="plant_scorers.titles:fit",
             load="plant_scorers.titles:TitleScorer.load",
@@ -143,7 +157,8 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
         ),
         ScorerSpec(
             name="neighbours",
-            summary="Labels of the training documents that are most alike, by tf-idf of words and their character n-grams.",
+            summary="Labels of the training documents that are most alike, by tf-idf of words "
+            "and their character n-grams.",
             options=NeighboursOptions,
             source="k nearest neighbours",
             fit="plant_scorers.neighbours:fit",
@@ -151,7 +166,8 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
         ),
         ScorerSpec(
             name="linear",
-            summary="One-vs-rest ridge regression on tf-idf, each label on the terms of its own documents.",
+            summary="One-vs-rest ridge regression on tf-idf, each label on the terms of its own "
+            "documents.",
             options=LinearOptions,
             source="Hoerl and Kennard 1970",
             fit="plant_scorers.linear:fit",
@@ -159,14 +175,16 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
         ),
         ScorerSpec(
             name="frequencies",
-            summary="How frequent a label is in train, the same for every document: what a classifier that has learned nothing gives.",
+            summary="How frequent a label is in train, the same for every document: what a "
+            "classifier that has learned nothing gives.",
             options=NoOptions,
             fit="plant_scorers.label_frequencies:fit",
             load="plant_scorers.label_frequencies:FrequencyScorer.load",
         ),
         ScorerSpec(
             name="table",
-            summary="The relevance table alone: the best words of a document for each label, and how frequent the label is.",
+            summary="The relevance table alone: the best words of a document for each label, and "
+            "how frequent the label is.",
             options=TableOptions,
             source="PLANT, equation 1",
             fit="plant_scorers.best_words:fit",

@@ -1,4 +1,6 @@
-"""The scorer `table`: the relevance table alone, by the best words of a document for each label, and how frequent the label is."""
+"""The scorer `table`: the relevance table alone, by the best words of a document for each
+label, and how frequent the label is.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def fit(options: TableOptions, given: ScorerInput) -> FittedScorer:
-    """Relevance by the rule of the run; how many words count, and how much the frequency, by documents that are left out."""
+    """Relevance by the rule of the run; how many words count, and how much the frequency, by
+    documents that are left out.
+    """
     best = 2 if options.words is None else options.words
     scorer = BestWordScorer.make(given, best, 0.1 if options.prior is None else options.prior)
     if len(given.rows) == 0 or len(given.documents) < 2:
@@ -92,7 +96,9 @@ def _average_precision(labels: Ints, scores: SingleFloats, right: npt.NDArray[np
 
 
 WordSums = list[tuple[Ints, SingleFloats]]
-"""Of each document the labels that may be listed, rising [m], and the sums of their 1, 2, … best words [m, most]."""
+"""Of each document the labels that may be listed, rising [m], and the sums of their 1, 2, …
+best words [m, most].
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,7 +136,9 @@ class BestWordScorer:
 
     @cached_property
     def _keys(self) -> Ints:
-        """A number for each value of relevance that sorts by label, and the largest values of a label first."""
+        """A number for each value of relevance that sorts by label, and the largest values of a
+        label first.
+        """
         bits = self.relevance.data.astype(np.float32).view(np.uint32).astype(np.int64)
         keys: Ints = self.relevance.indices.astype(np.int64) << LABEL_BITS
         return keys + (VALUE_BITS - bits)
@@ -144,7 +152,9 @@ class BestWordScorer:
 
     @cached_property
     def _frequent(self) -> Ints:
-        """Keys of relevance 0 for the most frequent labels: they may be listed whatever the words of a document are."""
+        """Keys of relevance 0 for the most frequent labels: they may be listed whatever the
+        words of a document are.
+        """
         labels: Ints = top_k(self.counts, LABELS_LISTED)
         return (labels << LABEL_BITS) + VALUE_BITS
 

@@ -1,4 +1,6 @@
-"""The scorer `frequencies`: each label by how many training documents have it, the same for every text."""
+"""The scorer `frequencies`: each label by how many training documents have it, the same for
+every text.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def fit(options: NoOptions, given: ScorerInput) -> FittedScorer:
-    """Count the documents of each label; a document that is left out counts one less for its own labels."""
+    """Count the documents of each label; a document that is left out counts one less for its
+    own labels.
+    """
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1])
     scorer = FrequencyScorer(counts=counts, documents=len(given.documents))
     own = csr_array(given.gold[given.rows])
@@ -31,7 +35,9 @@ def fit(options: NoOptions, given: ScorerInput) -> FittedScorer:
 
 
 def list_frequent(counts: Ints) -> tuple[Ints, npt.NDArray[np.float32]]:
-    """The most frequent labels, rising, and ln (n + 1) of their documents, by the documents of each label [L]."""
+    """The most frequent labels, rising, and ln (n + 1) of their documents, by the documents of
+    each label [L].
+    """
     best = top_k(counts, LABELS_LISTED)
     return best, np.log1p(counts[best]).astype(np.float32)
 

@@ -36,7 +36,9 @@ AnyFloats = npt.NDArray[np.floating[Any]]
 def inverse_frequency(
     documents: int, docs_with_term: npt.NDArray[np.integer[Any]]
 ) -> npt.NDArray[np.float64]:
-    """ln((N + 1) / (n + 1)) of terms that n [V] of N documents have: 0 for a term of every document, finite for one of none."""
+    """ln((N + 1) / (n + 1)) of terms that n [V] of N documents have: 0 for a term of every
+    document, finite for one of none.
+    """
     weights: npt.NDArray[np.float64] = np.log((documents + 1) / (docs_with_term + 1))
     return weights
 
@@ -46,12 +48,15 @@ _NUMBERED = re.compile(r"\d")
 
 
 def weigh_numbers(terms: Sequence[str]) -> AnyFloats:
-    """How much each word or n-gram counts [V]: those with a digit less, since most numbers say nothing, and a few a lot."""
+    """How much each word or n-gram counts [V]: those with a digit less, since most numbers say
+    nothing, and a few a lot.
+    """
     return np.array([WEIGHT_OF_NUMBERS if _NUMBERED.search(term) else 1.0 for term in terms])
 
 
 def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
-    """(1 + ln tf) · idf of every stored count, > 0, of a csr [B, V], float32 (Salton and Buckley 1988, sublinear tf).
+    """(1 + ln tf) · idf of every stored count, > 0, of a csr [B, V], float32 (Salton and Buckley
+    1988, sublinear tf).
 
     Logarithms are taken in the type of the counts; idf [V] is 1 by default.
     """
@@ -62,7 +67,9 @@ def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
 
 
 def unit_rows(matrix: csr_array, scales: AnyFloats | None = None) -> csr_array:
-    """The matrix with rows scaled to length 1, float32; empty rows stay empty. `scales`: those of `inverse_lengths`, if they are known."""
+    """The matrix with rows scaled to length 1, float32; empty rows stay empty. `scales`: those
+    of `inverse_lengths`, if they are known.
+    """
     scaled = (
         diags_array(inverse_lengths(matrix) if scales is None else scales, dtype=np.float64)
         @ matrix
@@ -78,19 +85,25 @@ def inverse_lengths(matrix: csr_array) -> AnyFloats:
 
 
 def make_vectors(counts: csr_array, idf: AnyFloats) -> csr_array:
-    """Tf-idf vectors of documents, csr [B, V] float32 with rows of length 1, from counts csr [B, V] and weights of terms [V]."""
+    """Tf-idf vectors of documents, csr [B, V] float32 with rows of length 1, from counts csr
+    [B, V] and weights of terms [V].
+    """
     return unit_rows(weigh_counts(counts, idf))
 
 
 def join_views(views: Sequence[csr_array]) -> csr_array:
-    """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV] whose cosines are the means of theirs."""
+    """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV]
+    whose cosines are the means of theirs.
+    """
     return csr_array(
         hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr")
     )
 
 
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:
-    """Matrices of consecutive rows as one, csr float32 [rows, width], made one after another; they hold no more than so many cells."""
+    """Matrices of consecutive rows as one, csr float32 [rows, width], made one after another;
+    they hold no more than so many cells.
+    """
     data, indices, ends = (
         np.empty(cells, dtype=np.float32),
         np.empty(cells, dtype=np.int32),
@@ -113,7 +126,9 @@ EDGE = " "
 
 
 def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> list[str]:
-    """The character n-grams of a word between two spaces, which mark its ends; with repeats. A word that is too short for one is one."""
+    """The character n-grams of a word between two spaces, which mark its ends; with repeats. A
+    word that is too short for one is one.
+    """
     text = f"{EDGE}{word}{EDGE}"
     sizes = range(shortest, min(longest, len(text)) + 1)
     return [
@@ -123,7 +138,8 @@ def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> lis
 
 @lru_cache(maxsize=4)
 def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
-    """A number for each n-gram of distinct words, in order of appearance, and how often each is in each word, csr [W, G] float32.
+    """A number for each n-gram of distinct words, in order of appearance, and how often each is in
+    each word, csr [W, G] float32.
 
     Every scorer that reads a vocabulary asks for the same: the last answers are kept.
     """
@@ -149,7 +165,9 @@ def number_grams(words: Iterable[str]) -> Mapping[str, int]:
 
 
 def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
-    """How often each n-gram is in each of distinct words, csr [W, G] float32; n-grams without a column are left out."""
+    """How often each n-gram is in each of distinct words, csr [W, G] float32; n-grams without a
+    column are left out.
+    """
     grams, counts = cut_words(tuple(words))
     columns = np.fromiter(map(numbers.get, grams, repeat(-1)), dtype=np.int32, count=len(grams))
     return choose_columns(counts, columns, len(numbers))
@@ -162,7 +180,9 @@ WORDS_ONCE, WORDS_KEPT = (
 
 
 class GramColumns(dict[str, int]):
-    """The column of each n-gram. The columns of words that were cut are kept: new texts have mostly these."""
+    """The column of each n-gram. The columns of words that were cut are kept: new texts have
+    mostly these.
+    """
 
     def __init__(self, grams: Iterable[str]) -> None:
         super().__init__(zip(grams, count(), strict=False))
@@ -190,9 +210,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each n-gram that has a column is in each word of the documents' vocabulary, csr [W, G] float64.
+    """How often each n-gram that has a column is in each word of the documents' vocabulary, csr [W,
+    G] float64.
 
-    Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
+    Documents of one vocabulary (passages of others, some of others) share it: their counts times it
+    are counts of n-grams.
     """
     if isinstance(columns, GramColumns) and len(documents.vocabulary) <= WORDS_ONCE:
         return columns.count(documents.vocabulary)
@@ -200,14 +222,18 @@ def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_arra
 
 
 def count_pieces(words: csr_array, pieces: csr_array) -> csr_array:
-    """How often each character n-gram is in documents, csr [B, G] float64, columns ascending, by counts of words and `cut_vocabulary`."""
+    """How often each character n-gram is in documents, csr [B, G] float64, columns ascending,
+    by counts of words and `cut_vocabulary`.
+    """
     counts = csr_array(words @ pieces)
     counts.sort_indices()
     return counts
 
 
 def cut_documents(documents: Documents, length: int) -> tuple[Documents, Ints]:
-    """Passages of so many words, each beginning half a length after the one before it, and the document of each [S]."""
+    """Passages of so many words, each beginning half a length after the one before it, and the
+    document of each [S].
+    """
     step, sizes = max(1, length // 2), np.diff(documents.ends)
     passages = np.maximum(1, -(-(sizes - length + step) // step))
     owners = np.repeat(np.arange(len(documents)), passages)
@@ -224,7 +250,9 @@ def cut_leads(documents: Documents, length: int) -> Documents:
 
 
 def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
-    """Documents of slices of the words of others, by where each slice begins and how many words it has."""
+    """Documents of slices of the words of others, by where each slice begins and how many words
+    it has.
+    """
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     positions = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, sizes)
     return Documents(
@@ -238,7 +266,9 @@ Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 AnyRows = npt.NDArray[np.integer[Any]]
 Measure = Callable[[Counts, Counts, Counts, int], Floats]
-"""Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
+"""Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and
+documents in all.
+"""
 
 
 def measure_relevance(
@@ -248,10 +278,12 @@ def measure_relevance(
     kept: int | None = None,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> csr_array:
-    """Relevance of words for labels, rows of length 1, csr [L, V] float32, from counts csr [N, V] and labels csr [N, L] of ones.
+    """Relevance of words for labels, rows of length 1, csr [L, V] float32, from counts csr [N, V]
+    and labels csr [N, L] of ones.
 
-    Of a label the `kept` words of highest relevance stay (default: all above 0). Pairs of word and label are looked at for some labels at a
-    time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept. `advance` is told how many labels are done.
+    Of a label the `kept` words of highest relevance stay (default: all above 0). Pairs of word and
+    label are looked at for some labels at a time: memory holds `WORD_LABEL_PAIRS` of them, and
+    those that are kept. `advance` is told how many labels are done.
     """
     parts = []
     work, blocks = (
@@ -277,7 +309,9 @@ def _measure(
 
 
 def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
-    """Consecutive slices of labels that meet no more than so many words together (default: `WORD_LABEL_PAIRS`), or one label each."""
+    """Consecutive slices of labels that meet no more than so many words together (default:
+    `WORD_LABEL_PAIRS`), or one label each.
+    """
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
     slices, first, held, most = (
         [],
@@ -304,11 +338,13 @@ def leave_out_words(
     weights: AnyFloats | None = None,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> SparseScores:
-    """Cosines of training documents with the relevance of words for labels, each as if computed without it; exact.
+    """Cosines of training documents with the relevance of words for labels, each as if computed
+    without it; exact.
 
-    A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
-    instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the
-    document's. Every word with relevance above 0 counts, if at least `min_df` other documents have it.
+    A document changes the counts of its own words and labels alone, so that the cosine with a label
+    follows from two sparse products instead of a table for each document: the squared length of the
+    label's relevance is that over all words, corrected for the document's. Every word with
+    relevance above 0 counts, if at least `min_df` other documents have it.
 
     Args:
         counts: how often each word is in each training document, csr [N, V].
@@ -384,7 +420,9 @@ class _Occurrences:
 
 @dataclass(frozen=True)
 class _World:
-    """Counts of documents for every word and label that occur together [P], in the order of a csr [L, V]."""
+    """Counts of documents for every word and label that occur together [P], in the order of a
+    csr [L, V].
+    """
 
     documents: int
     both: Counts
@@ -417,7 +455,9 @@ class _World:
 
 
 class _LeftOut:
-    """Relevance with and without the document left out: of its words and others, of its labels and others; the impossible is clipped."""
+    """Relevance with and without the document left out: of its words and others, of its labels
+    and others; the impossible is clipped.
+    """
 
     def __init__(
         self,
@@ -472,7 +512,9 @@ class _LeftOut:
 
 
 def _cut_pairs(sizes: Counts) -> Iterator[slice]:
-    """Consecutive pairs that hold about `WORD_LABEL_PAIRS` words together; a frequent label meets most of the vocabulary."""
+    """Consecutive pairs that hold about `WORD_LABEL_PAIRS` words together; a frequent label
+    meets most of the vocabulary.
+    """
     held = np.cumsum(sizes)
     cuts = (
         np.searchsorted(held, np.arange(WORD_LABEL_PAIRS, held[-1], WORD_LABEL_PAIRS)).tolist()
@@ -500,7 +542,8 @@ def score_passages(
     shape: tuple[int, int],
     k: int = LABELS_LISTED,
 ) -> SparseScores:
-    """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
+    """The highest cosine of a passage of each document with a name of each label: long documents
+    name a label in one place.
 
     Args:
         passages: tf-idf vectors, csr [S, G] with rows of length 1.
@@ -539,7 +582,9 @@ def score_passages(
 def fold_highest(
     values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]
 ) -> csr_array:
-    """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of the result, csr."""
+    """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of
+    the result, csr.
+    """
     kind = (
         np.int32 if shape[0] * shape[1] < 2**31 else np.int64
     )  # half the memory where that is enough

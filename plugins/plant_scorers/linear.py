@@ -45,7 +45,9 @@ def _solve(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_
 
 
 def _fit_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> csr_array:
-    """Weights [L, V] of one squared-hinge classifier for each set of training documents that labels have."""
+    """Weights [L, V] of one squared-hinge classifier for each set of training documents that
+    labels have.
+    """
     distinct, label_of = merge_twins(gold)
     parts = [keep_largest(row, options.terms) for row in _train_hinge(options, train, distinct)]
     return csr_array(csr_array(vstack(parts, format="csr"))[label_of])

@@ -1,9 +1,12 @@
-"""The nearest of very many training documents: their rarest terms name candidates, which are then compared exactly.
+"""The nearest of very many training documents: their rarest terms name candidates, which are then
+compared exactly.
 
-A term has a list of the training documents that have it, those of highest weight if there are more than `POSTINGS`. The terms of a document
-are looked up from the one with the shortest list on, as long as the lists hold no more than `POSTINGS` documents together (the first one
-always). The documents of highest product by these terms are the candidates, and the cosine by all terms decides. Where all lists fit, the
-nearest are exact. Time and memory for a document do not grow with the training documents.
+A term has a list of the training documents that have it, those of highest weight if there are more
+than `POSTINGS`. The terms of a document are looked up from the one with the shortest list on, as
+long as the lists hold no more than `POSTINGS` documents together (the first one always). The
+documents of highest product by these terms are the candidates, and the cosine by all terms decides.
+Where all lists fit, the nearest are exact. Time and memory for a document do not grow with the
+training documents.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ DOCUMENTS_PER_PRODUCT = 64  # documents whose candidates are found by one sparse
 
 
 class NearestDocuments:
-    """Finds the nearest of N training documents, csr [N, V] float32 without negative values; rows of length 1 make products cosines."""
+    """Finds the nearest of N training documents, csr [N, V] float32 without negative values;
+    rows of length 1 make products cosines.
+    """
 
     def __init__(
         self, train: csr_array, postings: int = POSTINGS, candidates: int = CANDIDATES
@@ -48,9 +53,11 @@ class NearestDocuments:
     def find(
         self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None
     ) -> csr_array:
-        """Cosines of documents, csr [B, V], with the `count` nearest of each, csr [B, N] float32, columns ascending.
+        """Cosines of documents, csr [B, V], with the `count` nearest of each, csr [B, N] float32,
+        columns ascending.
 
-        A smaller index wins every tie. `without` is a training document of each that does not count [B], such as itself.
+        A smaller index wins every tie. `without` is a training document of each that does not count
+        [B], such as itself.
         """
         rare, found = self._choose_terms(documents), []
         query = np.zeros(documents.shape[1], dtype=np.float32)
@@ -96,7 +103,8 @@ class NearestDocuments:
 
 
 def share_labels(cosines: csr_array, gold: csr_array, power: float) -> csr_array:
-    """Share of each document's nearest training documents that have each label, weighted by cosine^power, csr [B, L] float32 in [0, 1].
+    """Share of each document's nearest training documents that have each label, weighted by
+    cosine^power, csr [B, L] float32 in [0, 1].
 
     Cosines, csr [B, N], below 0 count as 0; gold labels are csr [N, L] of ones.
     """

@@ -69,7 +69,9 @@ class NeighbourScorer:
         ]
 
     def _compare_one(self, document: Documents, number: int) -> npt.NDArray[np.float32]:
-        """Cosines of one document under a view with all training documents [N], made once: what is scored is then explained, too."""
+        """Cosines of one document under a view with all training documents [N], made once: what
+        is scored is then explained, too.
+        """
         view = self.views[number]
 
         def make() -> npt.NDArray[np.float32]:
@@ -91,7 +93,9 @@ class NeighbourScorer:
     def compare(
         self, view: Train, vectors: csr_array, rows: npt.NDArray[np.int64] | None = None
     ) -> csr_array:
-        """Scores of vectors [b]; those of training documents `rows` are compared with the others."""
+        """Scores of vectors [b]; those of training documents `rows` are compared with the
+        others.
+        """
         options, gold = self.options, self.gold
 
         def score(block: slice) -> csr_array:
@@ -123,7 +127,9 @@ class NeighbourScorer:
         return csr_array(self.gold.T)
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
-        """What each word adds to the shares of the nearest training documents that have the labels."""
+        """What each word adds to the shares of the nearest training documents that have the
+        labels.
+        """
         return [self._credit(document, number, labels) for number in range(len(self.views))]
 
     def _credit(self, document: Documents, number: int, labels: Sequence[int]) -> csr_array:

@@ -1,4 +1,6 @@
-"""Engines of scorers that compare documents: similarities, nearest neighbours, and linear weights by ridge regression."""
+"""Engines of scorers that compare documents: similarities, nearest neighbours, and linear
+weights by ridge regression.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,17 @@ BY_TERM_FROM = 8  # documents from which it pays to have the training documents 
 
 
 class Similarity:
-    """Multiplies documents with the training documents, csr [N, V] float32; rows of length 1 make the products cosines."""
+    """Multiplies documents with the training documents, csr [N, V] float32; rows of length 1
+    make the products cosines.
+    """
 
     def __init__(self, train: csr_array) -> None:
         self.train = train
 
     def multiply(self, documents: csr_array) -> Floats32:
-        """Dot products [B, N] float32 of some documents, csr [B, V], with the training documents."""
+        """Dot products [B, N] float32 of some documents, csr [B, V], with the training
+        documents.
+        """
         if documents.shape[0] < BY_TERM_FROM:
             return np.ascontiguousarray((self.train @ documents.T.toarray()).T, dtype=np.float32)
         frequent, place, rare = self._by_term
@@ -55,7 +61,9 @@ class Similarity:
 
     @cached_property
     def _by_term(self) -> tuple[Floats32, npt.NDArray[np.int64], csr_array]:
-        """Frequent terms, densely [D, N]; the place of each term among the others, −1 for a frequent one [V]; the others, csr [R, N]."""
+        """Frequent terms, densely [D, N]; the place of each term among the others, −1 for a
+        frequent one [V]; the others, csr [R, N].
+        """
         by_term = csr_array(self.train.T)
         documents, frequency = self.train.shape[0], np.diff(by_term.indptr)
         order = np.argsort(-frequency, kind="stable")[: DENSE // max(1, documents)]
@@ -72,9 +80,11 @@ class Similarity:
 def score_neighbours(
     similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int, power: float
 ) -> csr_array:
-    """Share of a document's nearest training documents that have each label, weighted by similarity^power, csr [B, L] float32 in [0, 1].
+    """Share of a document's nearest training documents that have each label, weighted by
+    similarity^power, csr [B, L] float32 in [0, 1].
 
-    Similarities to training documents are [B, N], those below 0 count as 0; gold labels are csr [N, L] of ones.
+    Similarities to training documents are [B, N], those below 0 count as 0; gold labels are csr [N,
+    L] of ones.
     """
     chosen = [top_k(row, neighbours) for row in similarity]
     weights = [
@@ -98,7 +108,9 @@ def leave_out_neighbours(
     neighbours: int,
     power: float,
 ) -> csr_array:
-    """`score_neighbours` of training documents [b] among the others; exact, for vectors that do not change with a document left out."""
+    """`score_neighbours` of training documents [b] among the others; exact, for vectors that do
+    not change with a document left out.
+    """
     others = similarity.copy()
     others[np.arange(len(rows)), rows] = 0.0
     return score_neighbours(others, gold, neighbours, power)
@@ -107,10 +119,12 @@ def leave_out_neighbours(
 SYSTEM_ENTRIES = 1 << 25  # entries of systems of equations that are held at a time: 128 MB
 DENSE_SPEED = 400  # dense products that take as long as one that is looked up
 DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
-FEW_TERMS = 20  # documents that have fewer than one in so many of the frequent terms are multiplied as sparse rows
+# documents that have fewer than one in so many of the frequent terms are multiplied as sparse rows
+FEW_TERMS = 20
 FREQUENT = 200  # documents from which on a label gets more terms after a first solution
 OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
-TERMS_PER_VISIT = 2_000  # terms of documents that are looked at in the time in which a document is written out and erased
+# terms of documents that are looked at in the time in which a document is written out and erased
+TERMS_PER_VISIT = 2_000
 SCORES_HIGH = 0.1  # score from which on a document without the label counts there
 
 
@@ -125,7 +139,9 @@ def keep_largest(weights: Floats32, kept: int) -> csr_array:
 
 
 def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
-    """Distinct columns of gold labels [N, L], csr [N, U], and which of them each label has [L]: labels of equal documents score alike."""
+    """Distinct columns of gold labels [N, L], csr [N, U], and which of them each label has [L]:
+    labels of equal documents score alike.
+    """
     by_label = csr_array(gold.T)
     by_label.sort_indices()
     numbers: dict[bytes, int] = {}
@@ -145,17 +161,22 @@ def regress_on_own_terms(
     terms: AnyInts,
     advance: Callable[[float], None] = lambda labels: None,
 ) -> csr_array:
-    """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V] float32.
+    """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V]
+    float32.
 
-    For a label with the terms F they are (X_Fᵀ X_F + λ m I)⁻¹ X_Fᵀ y: all documents count, those without the label with y = 0. m is the
-    mean squared length of the label's documents in F, so that λ means the same for short documents and long ones. A label of `FREQUENT`
-    documents or more is solved twice, the second time with as many terms again: those by which the first solution would gain most.
+    For a label with the terms F they are (X_Fᵀ X_F + λ m I)⁻¹ X_Fᵀ y: all documents count, those
+    without the label with y = 0. m is the mean squared length of the label's documents in F, so
+    that λ means the same for short documents and long ones. A label of `FREQUENT` documents or more
+    is solved twice, the second time with as many terms again: those by which the first solution
+    would gain most.
 
     Args:
-        train: vectors X of the training documents, csr [N, V] float32, not negative, columns ascending.
+        train: vectors X of the training documents, csr [N, V] float32, not negative, columns
+            ascending.
         gold: their labels, csr [N, L] of ones.
         strength: λ > 0.
-        terms: how many terms each label has at most, ≥ 1 [L]; twice as many, where it is solved twice.
+        terms: how many terms each label has at most, ≥ 1 [L]; twice as many, where it is solved
+            twice.
         advance: told how many labels are done; one with more terms counts as several.
     """
     distinct, label_of = merge_twins(gold)
@@ -189,7 +210,9 @@ def _solve(
     labels: tuple[csr_array, AnyInts],
     advance: Callable[[float], None] = lambda share: None,
 ) -> csr_array:
-    """Weights of some labels, csr [U, V], by their documents, csr [N, U], and how many terms each has at most [U]."""
+    """Weights of some labels, csr [U, V], by their documents, csr [N, U], and how many terms
+    each has at most [U].
+    """
     gold, terms = labels
     frequent = np.flatnonzero(np.bincount(gold.indices, minlength=gold.shape[1]) >= FREQUENT)
     work = terms.astype(np.float64) ** 2
@@ -252,7 +275,9 @@ class _OwnTerms:
 
     @classmethod
     def add(cls, train: csr_array, gold: csr_array, weights: csr_array) -> _OwnTerms:
-        """Those of the weights and as many again: terms of the label's documents that score low, and of others that score high."""
+        """Those of the weights and as many again: terms of the label's documents that score
+        low, and of others that score high.
+        """
         by_label, step, parts = csr_array(gold.T), -(-train.shape[0] // OTHERS), []
         others, gold_of_others = csr_array(train[::step]), csr_array(gold[::step])
         for block in cut_rows(by_label.shape[0], others.shape[0]):
@@ -326,7 +351,9 @@ class _OwnTerms:
         return matrix
 
     def _list(self, labels: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
-        """Of each term of some labels [P]: the position of its label among these, its position in the label, and its position here."""
+        """Of each term of some labels [P]: the position of its label among these, its position
+        in the label, and its position here.
+        """
         sizes = self.sizes[labels]
         rows = np.repeat(np.arange(len(labels)), sizes)
         at = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -334,7 +361,9 @@ class _OwnTerms:
 
 
 class _TermProducts:
-    """Products X_Fᵀ X_F of the terms of labels: of terms that are `wanted` often, computed at once, of others for each label."""
+    """Products X_Fᵀ X_F of the terms of labels: of terms that are `wanted` often, computed at
+    once, of others for each label.
+    """
 
     def __init__(self, documents: csr_array, wanted: npt.NDArray[Any]) -> None:
         self._documents = documents
@@ -364,7 +393,9 @@ class _TermProducts:
                 self._products += cells.T @ cells
 
     def multiply(self, wanted: AnyInts) -> Floats32:
-        """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is beyond the last term has products 0."""
+        """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is
+        beyond the last term has products 0.
+        """
         number, width = wanted.shape
         products: Floats32 = np.zeros((number, width, width), dtype=np.float32)
         rows, at = np.nonzero((self._place[wanted] < 0) & (wanted < len(self._place) - 1))
@@ -398,7 +429,9 @@ class _TermProducts:
         return products
 
     def _multiply_rare(self, wanted: AnyInts, products: Floats32) -> None:
-        """Write the products of rare terms with all terms of a label [T] into its products [T, T]."""
+        """Write the products of rare terms with all terms of a label [T] into its products [T,
+        T].
+        """
         known = np.flatnonzero(wanted < len(self._place) - 1)
         rare = known[self._place[wanted[known]] < 0]
         found = csr_array(
@@ -407,7 +440,9 @@ class _TermProducts:
         products[np.ix_(known, rare)], products[np.ix_(rare, known)] = found, found.T
 
     def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
-        """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
+        """What documents have of the terms of labels [P, T], for P pairs of label and document,
+        csr [R, N], and terms [R, T].
+        """
         having, cells = (
             np.unique(met.indices),
             np.zeros((met.nnz, wanted.shape[1]), dtype=np.float32),

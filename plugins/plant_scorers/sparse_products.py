@@ -1,4 +1,6 @@
-"""Products of sparse matrices, of which the best labels of each document are kept, in blocks and threads."""
+"""Products of sparse matrices, of which the best labels of each document are kept, in blocks
+and threads.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,11 @@ def score_blocks(
     *,
     held: int = 0,
 ) -> SparseScores:
-    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time.
+    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few
+    pairs are held at a time.
 
-    Threads score a block each; between blocks the work may be stopped. `held`: what is held of a document, if more than its labels.
+    Threads score a block each; between blocks the work may be stopped. `held`: what is held of a
+    document, if more than its labels.
     """
     threads = min(default_threads(), BLOCKS_TOGETHER)
     blocks = list(
@@ -63,7 +67,9 @@ def score_blocks(
 
 
 def multiply_out(left: csr_array, right: csr_array) -> Floats32:
-    """Products of csr [B, V] and csr [V, M] float32, as an array [B, M]: a sparse product would list what is added up here."""
+    """Products of csr [B, V] and csr [V, M] float32, as an array [B, M]: a sparse product would
+    list what is added up here.
+    """
     products = np.zeros((left.shape[0], right.shape[1]), dtype=np.float32)
     for block in cut_rows(len(products), 1, ROWS_TOGETHER):
         ends, shape = left.indptr[block.start : block.stop + 1], products[block].shape
@@ -78,7 +84,9 @@ def multiply_out(left: csr_array, right: csr_array) -> Floats32:
 
 
 def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:
-    """The k labels of highest dot product above 0 for each document, csr [B, V], by weights of terms for labels, csr [V, L]."""
+    """The k labels of highest dot product above 0 for each document, csr [B, V], by weights of
+    terms for labels, csr [V, L].
+    """
 
     def multiply(block: slice) -> csr_array:
         products = csr_array(documents[block] @ by_term)
@@ -92,7 +100,9 @@ def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LIST
 def multiply_signed(
     documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED
 ) -> SparseScores:
-    """The k labels of highest dot product for each document, products below 0 too; arguments as those of `multiply_best`."""
+    """The k labels of highest dot product for each document, products below 0 too; arguments as
+    those of `multiply_best`.
+    """
 
     def multiply(block: slice) -> Floats32 | csr_array:
         products = csr_array(documents[block] @ by_term, dtype=np.float32)
@@ -106,7 +116,9 @@ def multiply_signed(
 
 
 def store_zeros(scores: csr_array, k: int) -> csr_array:
-    """Scores, csr [B, L], with those zeros stored that are among the k best of a document: the first labels of score 0."""
+    """Scores, csr [B, L], with those zeros stored that are among the k best of a document: the
+    first labels of score 0.
+    """
     cells = []
     for first, last in pairwise(scores.indptr):
         labels, values = scores.indices[first:last], scores.data[first:last]

@@ -1,4 +1,6 @@
-"""The scorer `titles`: how well a document names a label. It needs no training document of the label."""
+"""The scorer `titles`: how well a document names a label. It needs no training document of the
+label.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ SHARED_NGRAMS = (
 
 
 def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
-    """Vectors of the titles; n-grams are weighed by how many training documents and titles have them."""
+    """Vectors of the titles; n-grams are weighed by how many training documents and titles have
+    them.
+    """
     pieces = tuple(number_grams(given.names.vocabulary))
     places = {piece: place for place, piece in enumerate(pieces)}
     counts = count_pieces(given.names.counts, cut_vocabulary(given.names, places))
@@ -74,7 +78,9 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
 
 
 def _find_nearest(document: Documents, parts: Sequence[str]) -> dict[str, str]:
-    """The word of a document that shares most n-grams with each word of titles, where enough are shared."""
+    """The word of a document that shares most n-grams with each word of titles, where enough
+    are shared.
+    """
     if not parts:
         return {}
     numbers, used = number_grams(parts), np.unique(document.numbers)
@@ -150,7 +156,8 @@ class TitleScorer:
     def _view_one(self, document: Documents) -> Sequence[View]:
         """The same of one document, made once: what is scored is then explained, too.
 
-        What a document remembers must not hold it: a cycle would keep both in memory after their use.
+        What a document remembers must not hold it: a cycle would keep both in memory after their
+        use.
         """
         (_, *first), *others = document.remember(
             ("plant_scorers.titles", self),
@@ -194,7 +201,9 @@ class TitleScorer:
         names: csr_array,
         ends: Integers,
     ) -> csr_array:
-        """Of one view, csr [k, W], by the names of the labels, csr [m, G], and where those of each end [k + 1]."""
+        """Of one view, csr [k, W], by the names of the labels, csr [m, G], and where those of
+        each end [k + 1].
+        """
         named, cosines = np.diff(ends) > 0, (vectors @ names.T).toarray()
         best = [
             divmod(int(cosines[:, first:last].argmax()), last - first)
@@ -212,7 +221,9 @@ class TitleScorer:
         )
 
     def _find_names(self, labels: Sequence[int]) -> tuple[Integers, Integers]:
-        """The names of some labels, those of one after those of another [m], and where those of each end [k + 1]."""
+        """The names of some labels, those of one after those of another [m], and where those of
+        each end [k + 1].
+        """
         places = [
             np.arange(*np.searchsorted(self.label_of, [label, label + 1])) for label in labels
         ]

@@ -1,4 +1,6 @@
-"""Tf-idf vectors of documents by words and by the character n-grams of words, and reasons that name words."""
+"""Tf-idf vectors of documents by words and by the character n-grams of words, and reasons that
+name words.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ Loaded = TypeVar("Loaded")
 
 
 class NumberedTerms(GramColumns):
-    """The column of each term, in order; one object for all vectorisers that were loaded with the same."""
+    """The column of each term, in order; one object for all vectorisers that were loaded with
+    the same.
+    """
 
     @classmethod
     def load(cls, packed: npt.NDArray[np.uint8]) -> NumberedTerms:
@@ -69,7 +73,9 @@ _TERMS: WeakValueDictionary[bytes, NumberedTerms] = WeakValueDictionary()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vectoriser:
-    """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams."""
+    """Makes vectors of length 1 whose products are the mean of the cosines by words and by
+    n-grams.
+    """
 
     words: Mapping[str, int]  # the vocabulary [V]
     pieces: Mapping[str, int]  # character n-grams [G]; none: words alone
@@ -85,8 +91,8 @@ class Vectoriser:
     ) -> Train:
         """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors.
 
-        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told each
-        time how many documents were counted.
+        Terms are counted twice, block by block, so that memory holds the vectors and nothing else
+        of their size. `advance` is told each time how many documents were counted.
         """
         grams = number_grams(documents.vocabulary) if pieces else {}
         empty = cls(
@@ -139,7 +145,9 @@ class Vectoriser:
     def count_terms(
         self, documents: Documents, counts: Iterable[csr_array], share: Share = map
     ) -> Iterator[list[csr_array]]:
-        """How often each word, and each n-gram, is in documents, by counts of all words of some after others; `share` is like `map`."""
+        """How often each word, and each n-gram, is in documents, by counts of all words of some
+        after others; `share` is like `map`.
+        """
         columns, cut = (
             find_words(documents, self.words),
             cut_vocabulary(documents, self.pieces) if self.pieces else None,
@@ -151,14 +159,17 @@ class Vectoriser:
         return join_views(list(map(make_vectors, counted, self.split_weights())))
 
     def transform(self, documents: Documents) -> csr_array:
-        """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
+        """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with
+        this vectoriser ask for them.
+        """
         return documents.remember(
             ("plant_scorers.vectors", self),
             lambda: self.weigh(*self.count_terms(documents, [documents.counts])),
         )
 
     def credit_words(self, document: Documents, products: csr_array) -> csr_array:
-        """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that share an n-gram share what it adds.
+        """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that
+        share an n-gram share what it adds.
 
         Args:
             document: one document with W words in its vocabulary.
@@ -204,10 +215,13 @@ class Vectoriser:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Train:
-    """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded."""
+    """The training documents as vectors: one for all scorers that compare by the same terms,
+    whether they were fitted or loaded.
+    """
 
     vectoriser: Vectoriser  # makes vectors of other documents
-    vectors: csr_array  # csr [N, V + G] float32, rows of length 1, those of words before those of n-grams
+    # csr [N, V + G] float32, rows of length 1, those of words before those of n-grams
+    vectors: csr_array
     sizes: npt.NDArray[
         np.int32
     ]  # how many words, and n-grams, of each document are stored [N, 2], or [N, 1] without n-grams
@@ -238,7 +252,9 @@ class Train:
         return documents.remember(("plant_scorers.vectors", pieces), make)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """As arrays: which terms each document has, and how often those that it has more than once; weights follow from this."""
+        """As arrays: which terms each document has, and how often those that it has more than
+        once; weights follow from this.
+        """
         terms, counts = self.vectors.indices, np.empty(self.vectors.nnz, dtype=np.uint32)
         for inside, scales in _spread(self.scales, self.sizes):
             once = self.vectoriser.idf[terms[inside]] * scales * _share(self.sizes)
@@ -304,14 +320,18 @@ class Train:
 
 
 def _share(sizes: npt.NDArray[np.integer[Any]]) -> np.float32:
-    """What the parts of a document, words and n-grams, are multiplied by, so that both together have length 1."""
+    """What the parts of a document, words and n-grams, are multiplied by, so that both together
+    have length 1.
+    """
     return np.float32(np.sqrt(1 / sizes.shape[1]))
 
 
 def _spread(
     scales: Floats32, sizes: npt.NDArray[np.integer[Any]]
 ) -> Iterator[tuple[slice, Floats32]]:
-    """The stored terms of some documents after those of others, and what each was multiplied by in its part of the document."""
+    """The stored terms of some documents after those of others, and what each was multiplied by
+    in its part of the document.
+    """
     last = 0
     for rows in pairwise(cut_blocks(sizes.sum(axis=1), CELLS_WEIGHED)):
         spread = np.repeat(scales[slice(*rows)].ravel(), sizes[slice(*rows)].ravel())
@@ -322,7 +342,9 @@ def _spread(
 def _count_terms(
     columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array
 ) -> list[csr_array]:
-    """How often words that have one of so many columns, and n-grams, if there are any, are in documents, by counts of all words."""
+    """How often words that have one of so many columns, and n-grams, if there are any, are in
+    documents, by counts of all words.
+    """
     return [
         choose_columns(counts, columns, words),
         *([] if pieces is None else [count_pieces(counts, pieces)]),
@@ -330,7 +352,9 @@ def _count_terms(
 
 
 def _load_once(arrays: Sequence[npt.NDArray[Any]], make: Callable[[], Loaded]) -> Loaded:
-    """What is made of some arrays: the one that was made of the same before, while somebody has it."""
+    """What is made of some arrays: the one that was made of the same before, while somebody has
+    it.
+    """
     for loaded, others in list(_LOADED.items()):
         if len(arrays) == len(others) and all(
             one is other or np.array_equal(one, other)
@@ -346,10 +370,12 @@ _LOADED: WeakKeyDictionary[Any, Sequence[npt.NDArray[Any]]] = WeakKeyDictionary(
 
 
 def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> csr_array:
-    """What each word adds, csr [k, W], from what terms add, csr [k, T]; words that share a term share it by how often each has it.
+    """What each word adds, csr [k, W], from what terms add, csr [k, T]; words that share a term
+    share it by how often each has it.
 
     Args:
-        counts: of the words of one document, csr [1, W], or of a passage for each label, csr [k, W].
+        counts: of the words of one document, csr [1, W], or of a passage for each label, csr [k,
+            W].
         terms: how often each is in each word, csr [W, T].
         products: what terms that these words have add, csr [k, T].
     """
@@ -362,7 +388,9 @@ def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> cs
 
 
 def _look_up(matrix: csr_array, where: csr_array) -> npt.NDArray[np.float64]:
-    """What a matrix whose columns ascend has where another one, with as many rows or a single row for all, stores something."""
+    """What a matrix whose columns ascend has where another one, with as many rows or a single
+    row for all, stores something.
+    """
     rows = np.repeat(np.arange(where.shape[0]) % matrix.shape[0], np.diff(where.indptr))
     found: npt.NDArray[np.float64] = np.append(matrix.data, 0.0)[
         find_pairs(matrix, rows, where.indices.astype(np.int64))

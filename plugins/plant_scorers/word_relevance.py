@@ -1,4 +1,6 @@
-"""The scorer `words`: cosine of a document's words with the relevance of words for a label by mutual information."""
+"""The scorer `words`: cosine of a document's words with the relevance of words for a label by
+mutual information.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ Integers = npt.NDArray[np.int64]
 def positive_information(
     both: Integers, word: Integers, label: Integers, documents: int
 ) -> npt.NDArray[np.float64]:
-    """Mutual information of words that are more frequent with the label than without it; 0 for the others."""
+    """Mutual information of words that are more frequent with the label than without it; 0 for
+    the others.
+    """
     gain = mutual_information(
         Counts(n_docs=documents, docs_with_word=word, docs_with_label=label, docs_with_both=both)
     )
@@ -104,7 +108,9 @@ class WordScorer:
     def make(
         cls, words: Sequence[str], idf: npt.NDArray[np.float32], relevance: csr_array, exact: int
     ) -> WordScorer:
-        """From relevance, csr, which is kept by word alone where all labels are compared: it is the largest part of a model."""
+        """From relevance, csr, which is kept by word alone where all labels are compared: it is
+        the largest part of a model.
+        """
         return cls(
             words=words,
             idf=idf,

@@ -1,12 +1,12 @@
 """`plant serve`: trained models behind HTTP, for people and for programs.
 
-A page where texts are typed, suggestions looked at and decided upon; a JSON API with its schema; the paths of
-Annif's API; metrics for a monitor. Texts of several requests are scored together. Runs are only read; what people
-decide goes to a file that `plant review import` reads.
+A page where texts are typed, suggestions looked at and decided upon; a JSON API with its schema;
+the paths of Annif's API; metrics for a monitor. Texts of several requests are scored together. Runs
+are only read; what people decide goes to a file that `plant review import` reads.
 
-It needs the extra `serve` (fastapi, uvicorn, python-multipart, py3langid) and, of the core, opened models (`scoring`)
-and run folders (`runs`). The page is plain HTML, CSS and JavaScript in `page/`: nothing is built, nothing is fetched
-from elsewhere.
+It needs the extra `serve` (fastapi, uvicorn, python-multipart, py3langid) and, of the core, opened
+models (`scoring`) and run folders (`runs`). The page is plain HTML, CSS and JavaScript in `page/`:
+nothing is built, nothing is fetched from elsewhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class ServeOptions(Options):
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
     token: str | None = everyday(
         None,
-        "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.",
+        "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: "
+        "others can see flags.",
         min_length=8,
     )
     open: bool = option(False, "Let other machines ask without a token.")
@@ -86,11 +87,13 @@ def plant_register_stages() -> Sequence[StageSpec]:
         StageSpec(
             name="serve",
             group="Begin",
-            summary="Trained models behind HTTP: a web page, a JSON API, and the paths of Annif's API.",
+            summary="Trained models behind HTTP: a web page, a JSON API, and the paths of "
+            "Annif's API.",
             options=ServeOptions,
             run="plant_serving.serve:run",
             check="plant_serving:require_server",
-            help="The runs are only read. Ctrl-C or the signal TERM ends the server after the requests in progress are answered.",
+            help="The runs are only read. Ctrl-C or the signal TERM ends the server after the "
+            "requests in progress are answered.",
             sections=("machine",),
             writes=False,
             takes=("tag",),

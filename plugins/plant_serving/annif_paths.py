@@ -1,6 +1,8 @@
-"""The paths of Annif's REST interface, version 1, so that its clients and its backend `http` work unchanged.
+"""The paths of Annif's REST interface, version 1, so that its clients and its backend `http` work
+unchanged.
 
-Source: annif/openapi/annif.yaml and annif/rest.py of Annif 1.4. A model is a project whose vocabulary is its labels.
+Source: annif/openapi/annif.yaml and annif/rest.py of Annif 1.4. A model is a project whose
+vocabulary is its labels.
 """
 
 from __future__ import annotations
@@ -216,7 +218,9 @@ def annif_router(service: Service) -> APIRouter:
 
 
 async def _read_form(request: Request) -> dict[str, str]:
-    """The fields of a form, in either of the two ways in which clients send it; a file is its content."""
+    """The fields of a form, in either of the two ways in which clients send it; a file is its
+    content.
+    """
     body = await request.body()
     try:
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):

@@ -1,4 +1,6 @@
-"""The file of decisions that people made on suggestions: a JSON line for each, appended and never changed."""
+"""The file of decisions that people made on suggestions: a JSON line for each, appended and
+never changed.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ ATTEMPTS = 3  # to write to a file that is moved away meanwhile
 class FeedbackFile:
     """A file that this server alone writes to, from when it is opened until it is closed.
 
-    It is looked at before and after each append: where it was moved or removed, as programs that rotate logs do, a new
-    one is begun under its name.
+    It is looked at before and after each append: where it was moved or removed, as programs that
+    rotate logs do, a new one is begun under its name.
     """
 
     def __init__(self, path: Path, log: Callable[[str], None] = lambda message: None) -> None:
@@ -33,7 +35,8 @@ class FeedbackFile:
         """Write rows and wait until the disk has them: all of them, or none.
 
         Raises:
-            ResourceError: the disk is full or failed, or something else has taken the place of the file.
+            ResourceError: the disk is full or failed, or something else has taken the place of the
+                file.
         """
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
         with self._lock:
@@ -92,7 +95,9 @@ def _lost(why: str) -> ResourceError:
 
 
 def _open_alone(path: Path) -> int:
-    """A handle of a regular file that no other server writes to; the file is made where there is none."""
+    """A handle of a regular file that no other server writes to; the file is made where there
+    is none.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         if not path.exists() or path.is_file():  # opening a device or a FIFO may do something

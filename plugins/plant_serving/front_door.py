@@ -1,4 +1,6 @@
-"""The door of a server: who may come in, how much they may bring, how long they may stay, and what every answer says to a browser."""
+"""The door of a server: who may come in, how much they may bring, how long they may stay, and
+what every answer says to a browser.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ OPEN_PATHS = re.compile(
     r"/|/page/.*|/api/health", re.DOTALL
 )  # without a token: the page asks for it
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 SAFE_HEADERS = {
@@ -82,7 +85,8 @@ class FrontDoor:
         origins: Collection[str],
         log: Callable[[str], None],
     ) -> None:
-        """`hosts` are the names by which the server may be asked, against pages that rename themselves to it; None: any name.
+        """`hosts` are the names by which the server may be asked, against pages that rename
+        themselves to it; None: any name.
 
         `origins` are the sites whose pages may ask, beside the server's own.
         """
@@ -181,7 +185,8 @@ class FrontDoor:
             f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-6:])
         )
         self._log(
-            f"a mistake of the program while it answered a request: {type(error).__name__} at {places}"
+            f"a mistake of the program while it answered a request: {type(error).__name__} at "
+            f"{places}"
         )
 
     def _require_host(self, headers: Mapping[str, str]) -> None:
@@ -202,7 +207,9 @@ class FrontDoor:
             )
 
     def _require_site(self, path: str, headers: Mapping[str, str]) -> None:
-        """Refuse what a page of another site sends through a browser: it could not read the answer, and the work would be done."""
+        """Refuse what a page of another site sends through a browser: it could not read the
+        answer, and the work would be done.
+        """
         if OPEN_PATHS.fullmatch(path) or headers.get("origin") in self._origins:
             return
         if headers.get("sec-fetch-site", "none") not in OWN_SITES:
@@ -211,7 +218,8 @@ class FrontDoor:
                 "a page of another site asks",
                 where="the header Sec-Fetch-Site",
                 expected="the server's own page, a program, or a site that --cors names",
-                todo="start the server with --cors ORIGIN, such as --cors https://catalogue.example.org",
+                todo="start the server with --cors ORIGIN, such as --cors "
+                "https://catalogue.example.org",
             )
 
     def _require_token(self, path: str, headers: Mapping[str, str]) -> None:

@@ -91,7 +91,9 @@ class ExplainBody(Body):
 
 
 class WordWeight(Reply):
-    """A word of the text: where it is, in characters (code points), and what it adds to the log-odds."""
+    """A word of the text: where it is, in characters (code points), and what it adds to the
+    log-odds.
+    """
 
     start: int
     end: int

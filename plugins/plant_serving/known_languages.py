@@ -1,4 +1,6 @@
-"""Which of some languages a text is in: by py3langid, which compares its letters with those of 140 languages."""
+"""Which of some languages a text is in: by py3langid, which compares its letters with those of
+140 languages.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ BEGINNING = 2000  # characters of a text that are looked at
 
 
 def rank_languages(text: str, languages: Sequence[str]) -> dict[str | None, float]:
-    """The probability of each language (ISO 639-1 or -3), and of None, that the text is in another one or in none.
+    """The probability of each language (ISO 639-1 or -3), and of None, that the text is in another
+    one or in none.
 
-    Among relatives outside the list only the likeliest counts against the list: a Croatian text is shared by four
-    languages, and is none the less Croatian where that is asked.
+    Among relatives outside the list only the likeliest counts against the list: a Croatian text is
+    shared by four languages, and is none the less Croatian where that is asked.
     """
     beginning = text[:BEGINNING]
     wanted = dict.fromkeys(languages)

@@ -20,9 +20,11 @@ class LabelSearch:
         self._frequent = sorted(range(len(labels)), key=lambda place: -counts[place])
 
     def find(self, query: str, limit: int) -> list[int]:
-        """The positions of labels whose names hold every word of a query, best first: exact names, beginnings, beginnings of words.
+        """The positions of labels whose names hold every word of a query, best first: exact names,
+        beginnings, beginnings of words.
 
-        Among equals the label with more training documents comes first; an empty query gives the most frequent labels.
+        Among equals the label with more training documents comes first; an empty query gives the
+        most frequent labels.
         """
         words = query.casefold().split()
         if not words:

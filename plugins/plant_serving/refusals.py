@@ -1,4 +1,6 @@
-"""What a server answers when it cannot do what was asked: four parts, as errors on a terminal have them."""
+"""What a server answers when it cannot do what was asked: four parts, as errors on a terminal
+have them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def answer_refused(path: str, refusal: Refusal) -> Response:
     content: dict[str, Any] = {"error": parts}
     kind = "application/json"
     if path.startswith(f"{ANNIF}/"):
-        detail = f"{refusal.what} (where: {refusal.where}; expected: {refusal.expected}; what to do: {refusal.todo})"
+        detail = (
+            f"{refusal.what} (where: {refusal.where}; expected: {refusal.expected}; what to "
+            f"do: {refusal.todo})"
+        )
         content, kind = (
             {
                 "type": "about:blank",

@@ -79,7 +79,8 @@ def _find_token(options: ServeOptions) -> str | None:
             "other machines could use the server without a token",
             where=f"--host {options.host}",
             expected=f"a token, in the variable {TOKEN} or with --token",
-            todo=f"export {TOKEN}=$(openssl rand -hex 16), or say with --open that everybody may use it",
+            todo=f"export {TOKEN}=$(openssl rand -hex 16), or say with --open that everybody may "
+            "use it",
         )
     return token
 
@@ -91,7 +92,9 @@ def _require_origins(given: Sequence[str]) -> Sequence[str]:
             raise UsageError(
                 "this is no origin of a page",
                 where=f"--cors {origin}",
-                expected="scheme, host in small letters, and the port unless it is the usual one, without a path",
-                todo="give the beginning of the page's address, such as --cors https://catalogue.example.org",
+                expected="scheme, host in small letters, and the port unless it is the usual one, "
+                "without a path",
+                todo="give the beginning of the page's address, such as --cors "
+                "https://catalogue.example.org",
             )
     return given

@@ -1,4 +1,6 @@
-"""The models of a server: each is loaded once, and one thread of its own scores the texts that wait for it, some at a time."""
+"""The models of a server: each is loaded once, and one thread of its own scores the texts that
+wait for it, some at a time.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ FIRST_TITLES = 100  # the text that a model is tried with
 NOTES = {
     "empty": "the text is empty",
     "nothing": "no word of the text is one that the model learned from",
-    "little": "the text has few words that the model knows, or common ones: scores are near base rates",
+    "little": "the text has few words that the model knows, or common ones: scores are near base "
+    "rates",
 }
 
 
@@ -78,7 +81,9 @@ class LoadedModel:
     def suggest(
         self, texts: Sequence[str], limit: int, should_stop: Callable[[], bool] = never
     ) -> list[dict[str, Any]]:
-        """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
+        """The best labels of each text, as `POST /api/suggest` gives them; none for a text that
+        tells the model nothing.
+        """
         top = self.opened.model.score(
             texts,
             Scoring(
@@ -181,7 +186,9 @@ class ServedModel:
         return job
 
     def score(self, texts: Sequence[str], limit: int) -> Waiting:
-        """Have a few texts scored (`cut_jobs`), together with those of others: a list of answers (`LoadedModel.suggest`)."""
+        """Have a few texts scored (`cut_jobs`), together with those of others: a list of
+        answers (`LoadedModel.suggest`).
+        """
         job = Waiting(texts=texts, limit=limit)
         self._waiting.put(job)
         return job
@@ -192,7 +199,8 @@ class ServedModel:
         self._thread.join()
 
     def reload(self, *, force: bool) -> bool:
-        """Load the model anew if its training was repeated since (or `force`); True if it was loaded. The old one works on until then.
+        """Load the model anew if its training was repeated since (or `force`); True if it was
+        loaded. The old one works on until then.
 
         Raises:
             PlantError: the new one cannot be read; the old one stays.
@@ -238,7 +246,9 @@ class ServedModel:
             _do(self.loaded, [job for job in jobs if job.result.set_running_or_notify_cancel()])
 
     def _gather(self, first: Waiting) -> tuple[list[Waiting], bool]:
-        """The jobs that wait now, or arrive within the time that is waited for more, as far as they fit; and whether none may follow."""
+        """The jobs that wait now, or arrive within the time that is waited for more, as far as
+        they fit; and whether none may follow.
+        """
         jobs, until = [first], time.monotonic() + self._batch_wait
         while (
             sum(len(job.texts) for job in jobs) < TEXTS_AT_ONCE
@@ -284,7 +294,9 @@ def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[d
 
 
 def _finish(jobs: Sequence[Waiting], work: Callable[[], Iterable[Any]]) -> None:
-    """Give each job its result, or all of them the error; the work stops where nobody waits for any of them."""
+    """Give each job its result, or all of them the error; the work stops where nobody waits for
+    any of them.
+    """
     try:
         with checking(lambda: raise_if_stopped(partial(_are_left, jobs))):
             for job, result in zip(jobs, work(), strict=True):
@@ -316,18 +328,22 @@ def open_models(
 
 
 def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
-    """Load models anew whose training was repeated; what goes wrong is a warning, and the old model stays."""
+    """Load models anew whose training was repeated; what goes wrong is a warning, and the old
+    model stays.
+    """
     for model in models:
         reporter = model._request.reporter
         try:
             if model.reload(force=force):
                 reporter.note(
-                    f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} labels"
+                    f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} "
+                    "labels"
                 )
         except (
             Exception
         ) as error:  # a damaged file raises what its library likes, and the next one may be read
             reason = error if isinstance(error, PlantError | OSError) else type(error).__name__
             reporter.warn(
-                f"{model.id}: the new model could not be loaded, and the one before goes on: {reason}"
+                f"{model.id}: the new model could not be loaded, and the one before goes on: "
+                f"{reason}"
             )

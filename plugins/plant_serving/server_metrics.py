@@ -21,7 +21,9 @@ class ServerMetrics:
         self._seconds = 0.0
 
     def count(self, path: str, status: int, seconds: float) -> None:
-        """Count an answered request; `path` is the pattern of the address, without what a user wrote."""
+        """Count an answered request; `path` is the pattern of the address, without what a user
+        wrote.
+        """
         self.requests[path, status] += 1
         self._buckets[bisect_left(EDGES, seconds)] += 1
         self._seconds += seconds
@@ -32,7 +34,10 @@ class ServerMetrics:
         for (path, status), number in sorted(self.requests.items()):
             yield f'plant_requests_total{{path="{path}",status="{status}"}} {number}'
         yield "# TYPE plant_errors_total counter"
-        yield f"plant_errors_total {sum(number for (_, status), number in self.requests.items() if status >= 500)}"
+        yield (
+            "plant_errors_total "
+            f"{sum(number for (_, status), number in self.requests.items() if status >= 500)}"
+        )
         yield "# TYPE plant_texts_total counter"
         yield f"plant_texts_total {self.texts}"
         yield "# TYPE plant_request_seconds histogram"

@@ -58,7 +58,9 @@ class Service:
     async def suggest(
         self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float
     ) -> list[dict[str, Any]]:
-        """The labels of texts; see `LoadedModel.suggest`. A few are scored at a time, so that other requests come in between."""
+        """The labels of texts; see `LoadedModel.suggest`. A few are scored at a time, so that
+        other requests come in between.
+        """
         await _require_few_words(texts)
         self.metrics.texts += len(texts)
         answers: list[dict[str, Any]] = []
@@ -102,7 +104,8 @@ class Service:
     async def store(
         self, model: ServedModel, documents: Sequence[DecidedDocument], deadline: asyncio.Timeout
     ) -> list[str]:
-        """Keep decisions, a row for each as `plant review import` reads them; gives the labels that the model does not have.
+        """Keep decisions, a row for each as `plant review import` reads them; gives the labels that
+        the model does not have.
 
         From here on nobody is told that time is over: what is being written will be kept.
         """
@@ -138,7 +141,9 @@ async def _wait_for(job: Waiting) -> Any:
 
 
 async def _require_few_words(texts: Sequence[str]) -> None:
-    """Refuse a text of so many different words that it would hold up all others: seconds and memory grow with them."""
+    """Refuse a text of so many different words that it would hold up all others: seconds and
+    memory grow with them.
+    """
     for place, text in enumerate(texts):
         if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text):
             raise Refusal(
@@ -151,7 +156,9 @@ async def _require_few_words(texts: Sequence[str]) -> None:
 
 
 def has_few_words(text: str) -> bool:
-    """Whether the different words of a text have `MOST_SPELT` characters together, at most; it ends with the first beyond."""
+    """Whether the different words of a text have `MOST_SPELT` characters together, at most; it
+    ends with the first beyond.
+    """
     seen, left = set[str](), MOST_SPELT
     for match in _WORD.finditer(text):
         word = match[0].lower()

@@ -45,7 +45,8 @@ def bind(host: str, port: int) -> socket.socket:
             f"the address is not known: {error.strerror}",
             where=f"--host {host}",
             expected="an address of this machine",
-            todo="leave --host out for this machine alone, or give 0.0.0.0 for all of its addresses",
+            todo="leave --host out for this machine alone, or give 0.0.0.0 for all of its "
+            "addresses",
         ) from error
     opened = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP
@@ -66,7 +67,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class _Connection(H11Protocol):
-    """A connection that ends where the head of a request does not come in time, or what follows it is no HTTP."""
+    """A connection that ends where the head of a request does not come in time, or what follows
+    it is no HTTP.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -110,14 +113,17 @@ def run_server(
     *,
     watch: bool,
 ) -> None:
-    """Answer requests until a signal ends it; `renew(force)` is called on SIGHUP, and with `watch` every few seconds without force."""
+    """Answer requests until a signal ends it; `renew(force)` is called on SIGHUP, and with
+    `watch` every few seconds without force.
+    """
     gc.set_threshold(YOUNG_OBJECTS)
     server = _Process(
         uvicorn.Config(
             application,
             http=_Connection,
             log_config=None,
-            log_level="critical",  # who writes no HTTP does not fill the log; the `FrontDoor` logs mistakes of the program
+            # who writes no HTTP does not fill the log; the `FrontDoor` logs mistakes of the program
+            log_level="critical",
             access_log=False,
             server_header=False,
             proxy_headers=False,

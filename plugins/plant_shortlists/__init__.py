@@ -1,7 +1,9 @@
-"""The built-in shortlists: which labels are worth scoring where there are too many to score them all.
+"""The built-in shortlists: which labels are worth scoring where there are too many to score them
+all.
 
-`words` proposes the labels whose relevant words a document has, by an inverted index; `none` leaves nothing out.
-Weights of words are those of the scorers: this plugin depends on `plant_scorers.lexical`. It needs numpy and scipy.
+`words` proposes the labels whose relevant words a document has, by an inverted index; `none` leaves
+nothing out. Weights of words are those of the scorers: this plugin depends on
+`plant_scorers.lexical`. It needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ class WordIndexOptions(Options):
 
     size: int | None = option(
         None,
-        f"Labels proposed for a document by its words, at most. Default: 1 in {LABELS_PER_LISTED}, from {SMALLEST_SHORTLIST} to "
+        "Labels proposed for a document by its words, at most. Default: 1 in "
+        f"{LABELS_PER_LISTED}, from {SMALLEST_SHORTLIST} to "
         f"{LARGEST_SHORTLIST:,}.",
         ge=1,
     )
@@ -30,7 +33,9 @@ class WordIndexOptions(Options):
     )
 
     def share_out(self, labels: int) -> tuple[int, int]:
-        """Labels proposed for a document by its words, and frequent ones, at most, of so many labels."""
+        """Labels proposed for a document by its words, and frequent ones, at most, of so many
+        labels.
+        """
         size = (
             min(max(SMALLEST_SHORTLIST, labels // LABELS_PER_LISTED), LARGEST_SHORTLIST)
             if self.size is None
@@ -49,7 +54,8 @@ def plant_register_shortlists() -> Sequence[ShortlistSpec]:
     return [
         ShortlistSpec(
             name="words",
-            summary="Labels whose relevant words the document has, by an inverted index over relevance, and the frequent labels.",
+            summary="Labels whose relevant words the document has, by an inverted index over "
+            "relevance, and the frequent labels.",
             options=WordIndexOptions,
             build="plant_shortlists.word_index:WordIndex",
             most=WordIndexOptions.most,

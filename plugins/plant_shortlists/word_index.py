@@ -1,4 +1,6 @@
-"""The shortlist `words`: an inverted index from relevant words to the labels that they indicate; and `none`, which leaves nothing out."""
+"""The shortlist `words`: an inverted index from relevant words to the labels that they
+indicate; and `none`, which leaves nothing out.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from plant_shortlists import WordIndexOptions
 
 
 class WordIndex:
-    """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance over a document's words, and the most frequent ones.
+    """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance over a document's words, and
+    the most frequent ones.
 
-    Relevance is that of `plant mig`, each label's scaled to length 1, so that labels with many words are not favoured.
+    Relevance is that of `plant mig`, each label's scaled to length 1, so that labels with many
+    words are not favoured.
     """
 
     def __init__(self, options: WordIndexOptions, given: ShortlistInput) -> None:

@@ -19,20 +19,23 @@ def plant_register_signals() -> Sequence[SignalSpec]:
     return [
         SignalSpec(
             name="mig",
-            summary="Mutual information gain: how much knowing of the word tells about the label, in nats.",
+            summary="Mutual information gain: how much knowing of the word tells about the "
+            "label, in nats.",
             source="PLANT, equation 1; Cover and Thomas 2006, section 2.3",
             score="plant_signals.association:mutual_information",
             quasi_convex=True,
         ),
         SignalSpec(
             name="jaccard",
-            summary="Mutual information over the joint entropy of word and label, from 0 (independent) to 1; favours rare words.",
+            summary="Mutual information over the joint entropy of word and label, from 0 "
+            "(independent) to 1; favours rare words.",
             source="Kraskov et al. 2005, arXiv:q-bio/0311039; the public code of PLANT's authors",
             score="plant_signals.association:jaccard",
         ),
         SignalSpec(
             name="pmi",
-            summary="Pointwise mutual information: how much likelier the word is with the label; favours rare words.",
+            summary="Pointwise mutual information: how much likelier the word is with the label; "
+            "favours rare words.",
             source="Church and Hanks 1990",
             score="plant_signals.association:pointwise",
             signed=True,
@@ -40,7 +43,8 @@ def plant_register_signals() -> Sequence[SignalSpec]:
         ),
         SignalSpec(
             name="npmi",
-            summary="Normalised pointwise mutual information, from -1 (never together) to 1 (only together).",
+            summary="Normalised pointwise mutual information, from -1 (never together) to 1 "
+            "(only together).",
             source="Bouma 2009",
             score="plant_signals.association:normalised_pointwise",
             signed=True,
@@ -55,7 +59,8 @@ def plant_register_signals() -> Sequence[SignalSpec]:
         ),
         SignalSpec(
             name="tf",
-            summary="Term frequency: the word's share of all words in the label's documents (the paper's ablation).",
+            summary="Term frequency: the word's share of all words in the label's documents (the "
+            "paper's ablation).",
             source="PLANT, ablation of the relevance score",
             score="plant_signals.association:term_frequency",
             needs_occurrences=True,
@@ -63,7 +68,8 @@ def plant_register_signals() -> Sequence[SignalSpec]:
         ),
         SignalSpec(
             name="random",
-            summary="Control: random relevance for words that meet the label; what it gains is not owed to the signal.",
+            summary="Control: random relevance for words that meet the label; what it gains is "
+            "not owed to the signal.",
             options=RandomOptions,
             score="plant_signals.association:random",
             needs_pairs=True,

@@ -1,4 +1,6 @@
-"""The formulas. N documents, n_w with the word, n_l with the label, n_lw with both; p = n / N; logarithms are natural."""
+"""The formulas. N documents, n_w with the word, n_l with the label, n_lw with both; p = n / N;
+logarithms are natural.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def mutual_information(counts: Counts, options: NoOptions) -> Floats:
-    """Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), in nats; 0 where word and label are independent."""
+    """Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), in nats; 0 where word and label
+    are independent.
+    """
     return measure_information(counts)
 
 
 def jaccard(counts: Counts, options: NoOptions) -> Floats:
-    """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both tell; 0 where nothing is told."""
+    """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both
+    tell; 0 where nothing is told.
+    """
     gain = measure_information(counts)
     _, word, label = _floats(counts)
     return divide_by_joint_entropy(
@@ -28,7 +34,9 @@ def jaccard(counts: Counts, options: NoOptions) -> Floats:
 
 
 def pointwise(counts: Counts, options: NoOptions) -> Floats:
-    """Pointwise mutual information ln(N n_lw / (n_l n_w)) in nats; −∞ where word and label never meet."""
+    """Pointwise mutual information ln(N n_lw / (n_l n_w)) in nats; −∞ where word and label
+    never meet.
+    """
     both, word, label = _floats(counts)
     with np.errstate(divide="ignore"):
         return np.where(
@@ -39,7 +47,8 @@ def pointwise(counts: Counts, options: NoOptions) -> Floats:
 
 
 def normalised_pointwise(counts: Counts, options: NoOptions) -> Floats:
-    """Pointwise mutual information / −ln p(l,w), in [−1, 1]: 1 if each comes only with the other, −1 if they never meet.
+    """Pointwise mutual information / −ln p(l,w), in [−1, 1]: 1 if each comes only with the other,
+    −1 if they never meet.
 
     Where both are in every document, so that neither tells anything, it is 0.
     """
@@ -52,7 +61,9 @@ def normalised_pointwise(counts: Counts, options: NoOptions) -> Floats:
 
 
 def chi_square(counts: Counts, options: NoOptions) -> Floats:
-    """χ² of the two-by-two table: N (n_lw N − n_l n_w)² / (n_l n_w (N − n_l)(N − n_w)); 0 where a margin is empty."""
+    """χ² of the two-by-two table: N (n_lw N − n_l n_w)² / (n_l n_w (N − n_l)(N − n_w)); 0 where
+    a margin is empty.
+    """
     total = counts.n_docs
     both, word, label = _floats(counts)
     margins = label * word * (total - label) * (total - word)
@@ -78,8 +89,9 @@ def term_frequency(counts: Counts, options: NoOptions) -> Floats:
 def random(counts: Counts, options: RandomOptions) -> Floats:
     """1 / u for u uniform in (0, 1], drawn from a hash of the pair and the seed.
 
-    The r-th largest of m such values is about m / r: they fall off with the rank much as informative signals do, so that a
-    run with this control differs from a real one in which words are relevant, not in how relevance is spread.
+    The r-th largest of m such values is about m / r: they fall off with the rank much as
+    informative signals do, so that a run with this control differs from a real one in which words
+    are relevant, not in how relevance is spread.
     """
     if counts.pairs is None:
         raise ValueError("the random control needs Counts.pairs")
@@ -97,7 +109,9 @@ def _floats(counts: Counts) -> tuple[Floats, Floats, Floats]:
 
 
 def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea and Flood 2014): every bit of the result depends on every bit of the number."""
+    """SplitMix64 (Steele, Lea and Flood 2014): every bit of the result depends on every bit of
+    the number.
+    """
     state = numbers + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

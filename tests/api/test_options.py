@@ -1,4 +1,6 @@
-"""Options and their tables, choices of components, shared sections, and paths that hold in any working directory."""
+"""Options and their tables, choices of components, shared sections, and paths that hold in any
+working directory.
+"""
 
 from __future__ import annotations
 

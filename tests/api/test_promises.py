@@ -1,4 +1,6 @@
-"""What networks and losses promise to give, and what is not that; other kinds are tried in tests/faults/test_strange_plugins.py."""
+"""What networks and losses promise to give, and what is not that; other kinds are tried in
+tests/faults/test_strange_plugins.py.
+"""
 
 from __future__ import annotations
 

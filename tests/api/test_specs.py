@@ -95,7 +95,8 @@ def test_a_hook_by_itself_registers_nothing() -> None:
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StageSpec:
     """A stage whose function is in a module that is not imported yet."""
     (tmp_path / "late_spade.py").write_text(
-        "from plant_cli.api import Result\ndef dig(context, options):\n    return Result(data=(context, options))\n",
+        "from plant_cli.api import Result\ndef dig(context, options):\n    return "
+        "Result(data=(context, options))\n",
         "utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,7 +1,9 @@
-"""Annif's ensemble of TF-IDF, MLLM and Omikuji, as its tutorial puts it together, trained and asked by its own commands.
+"""Annif's ensemble of TF-IDF, MLLM and Omikuji, as its tutorial puts it together, trained and asked
+by its own commands.
 
-Annif is not a requirement: its command is looked for in the path. Weights are 1 : 2 : 3, as Annif's authors used them. MLLM learns from
-a part of train, because it matches words of titles and needs few documents; it is told the titles of all labels of the table.
+Annif is not a requirement: its command is looked for in the path. Weights are 1 : 2 : 3, as Annif's
+authors used them. MLLM learns from a part of train, because it matches words of titles and needs
+few documents; it is told the titles of all labels of the table.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def is_installed() -> bool:
 
 
 def train_and_ask(corpus: Corpus, asked: Split, folder: Path) -> tuple[Scored, dict[str, float]]:
-    """Ranked labels of the asked documents; seconds, processor seconds and largest memory (GB) of the commands."""
+    """Ranked labels of the asked documents; seconds, processor seconds and largest memory (GB)
+    of the commands.
+    """
     train = corpus.split("train")
     language = next((code for code in share_languages(train.texts) if code in STEMMERS), "en")
     common = {"language": language, "analyzer": f"snowball({STEMMERS[language]})", "limit": KEPT}
@@ -119,7 +123,8 @@ def _run(folder: Path, step: Sequence[str]) -> tuple[float, float]:
         _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(
-            f"annif {' '.join(step)} failed:\n{(folder / 'log').read_text('utf-8', 'replace')[-2000:]}"
+            f"annif {' '.join(step)} "
+            f"failed:\n{(folder / 'log').read_text('utf-8', 'replace')[-2000:]}"
         )
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
 

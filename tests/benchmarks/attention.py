@@ -1,9 +1,12 @@
-"""Label attention with its head, forward and backward: ours beside the literal network, the library's attention and the bound.
+"""Label attention with its head, forward and backward: ours beside the literal network, the
+library's attention and the bound.
 
-`python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network step by step; `peer` gathers
-[B, L, H] with the library's fused attention, as a user would write it; `bound` is the eight L·T·H matrix products alone (two
-forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document.
-`--device cuda` compares the forms of our kernels instead (`tests.benchmarks.tiles`), best with `--dtype bfloat16`; `--sweep` tries tiles.
+`python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network
+step by step; `peer` gathers [B, L, H] with the library's fused attention, as a user would write it;
+`bound` is the eight L·T·H matrix products alone (two forward, six backward) at the rate of one
+large product; `selected` is ours when the loss looks at 1,256 labels of each document. `--device
+cuda` compares the forms of our kernels instead (`tests.benchmarks.tiles`), best with `--dtype
+bfloat16`; `--sweep` tries tiles.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ SELECTED = 1256
 
 
 def decoder_and_batch(options: argparse.Namespace) -> tuple[LabelAttention, Tensor, Tensor]:
-    """A fresh decoder, hidden states [B, T, H] of which documents fill between a half and all of T, and their mask."""
+    """A fresh decoder, hidden states [B, T, H] of which documents fill between a half and all
+    of T, and their mask.
+    """
     torch.manual_seed(0)
     dtype = getattr(torch, options.dtype)
     decoder = LabelAttention(
@@ -47,7 +52,9 @@ def decoder_and_batch(options: argparse.Namespace) -> tuple[LabelAttention, Tens
 def backward_of(
     decoder: nn.Module, hidden: Tensor, forward: Callable[[], Tensor], upstream: Tensor
 ) -> Callable[[], object]:
-    """The step: logits, and their gradient into the hidden states and every parameter that they reach."""
+    """The step: logits, and their gradient into the hidden states and every parameter that they
+    reach.
+    """
     inputs = [hidden, *decoder.parameters()]
     return lambda: torch.autograd.grad(
         forward(), inputs, upstream.to(hidden.dtype), allow_unused=True
@@ -138,7 +145,9 @@ def bound(options: argparse.Namespace) -> Callable[[], object]:
 
 
 def work(options: argparse.Namespace) -> dict[str, float]:
-    """Eight products of labels, places and hidden size; queries, directions, keys, values and their gradients, once each."""
+    """Eight products of labels, places and hidden size; queries, directions, keys, values and
+    their gradients, once each.
+    """
     places, size = places_of(options), getattr(torch, options.dtype).itemsize
     operations = 8 * 2 * places * options.labels * options.hidden
     return {

@@ -1,12 +1,15 @@
-"""Both stages on language models of published sizes, random weights in 4 bits with adapters: ours beside the loop a user would write.
+"""Both stages on language models of published sizes, random weights in 4 bits with adapters: ours
+beside the loop a user would write.
 
-`python -m tests.benchmarks.backbones --json FILE` needs a GPU; `--scale small` runs the same code on a processor in about a minute.
-`reading` is the frozen model's pass over a batch, which stage 1 does once; `planting` is a step of stage 1 on the states it keeps;
-`scoring` finds the 100 best labels of each document from kept states; `ours` is a step of stage 2 with adapter and label attention,
-`started` the same without CUDA graphs; `reference` is the same step with
-transformers, peft and PLM-CA's dense label attention. A step's `share` is the share of the rate of one large matrix product that its own
-products, recomputed ones included, reach; `bound_seconds` is the time of ours at that rate. Memory is all that the device holds (of a
-processor: that the process has held so far).
+`python -m tests.benchmarks.backbones --json FILE` needs a GPU; `--scale small` runs the same code
+on a processor in about a minute. `reading` is the frozen model's pass over a batch, which stage 1
+does once; `planting` is a step of stage 1 on the states it keeps; `scoring` finds the 100 best
+labels of each document from kept states; `ours` is a step of stage 2 with adapter and label
+attention, `started` the same without CUDA graphs; `reference` is the same step with transformers,
+peft and PLM-CA's dense label attention. A step's `share` is the share of the rate of one large
+matrix product that its own products, recomputed ones included, reach; `bound_seconds` is the time
+of ours at that rate. Memory is all that the device holds (of a processor: that the process has held
+so far).
 """
 
 from __future__ import annotations
@@ -178,7 +181,9 @@ def vocabulary_of(size: int) -> tuple[str, ...]:
 
 
 def relevance_of(labels: int) -> RelevanceTable:
-    """As many relevant words for each label: neighbours in the vocabulary, from a random place on."""
+    """As many relevant words for each label: neighbours in the vocabulary, from a random place
+    on.
+    """
     draw = np.random.default_rng(1)
     columns = (
         (draw.integers(WORDS - RELEVANT, size=(labels, 1)) + np.arange(RELEVANT))
@@ -328,7 +333,9 @@ def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: flo
 
 
 def count_products(step: Step) -> int:
-    """Additions and multiplications of a step's matrix products, 4-bit ones and recomputed ones included."""
+    """Additions and multiplications of a step's matrix products, 4-bit ones and recomputed ones
+    included.
+    """
     import bitsandbytes  # noqa: F401  (registers its products)
 
     def quantised(
@@ -349,7 +356,9 @@ def count_products(step: Step) -> int:
 def run_cases(
     options: argparse.Namespace, hardware: Hardware, rate: float
 ) -> Iterator[dict[str, Any]]:
-    """The figures of each case, printed as they come; what does not fit the device's memory is left out."""
+    """The figures of each case, printed as they come; what does not fit the device's memory is
+    left out.
+    """
     columns = ("family", "T", "", "seconds", "documents/s", "tokens/s", "peak GB", "share of rate")
     print("".join(f"{name:>14}" for name in columns))
     for family, positions in product(options.family, options.positions):

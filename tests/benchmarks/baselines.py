@@ -1,8 +1,9 @@
 """What outside tools reach on a corpus, by our metric code.
 
-`python -m tests.benchmarks.baselines --corpus DIR [--predictions DIR] [--json FILE]` trains, on train only, nearest
-neighbours and linear one-vs-rest on TF-IDF (scikit-learn), Omikuji as it comes (Parabel-like) and Bonsai-like, and title match, and
-fuses them by weights from validation. It prints one row for each. With `--predictions` their files are kept for `plant significance`.
+`python -m tests.benchmarks.baselines --corpus DIR [--predictions DIR] [--json FILE]` trains, on
+train only, nearest neighbours and linear one-vs-rest on TF-IDF (scikit-learn), Omikuji as it comes
+(Parabel-like) and Bonsai-like, and title match, and fuses them by weights from validation. It
+prints one row for each. With `--predictions` their files are kept for `plant significance`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ NEIGHBOURS = 30
 
 @dataclass(frozen=True)
 class Features:
-    """TF-IDF of train and of what is to be labelled (sublinear, unigrams, L2), fitted on train, and the gold labels of train."""
+    """TF-IDF of train and of what is to be labelled (sublinear, unigrams, L2), fitted on train,
+    and the gold labels of train.
+    """
 
     train: csr_array
     test: csr_array
@@ -69,14 +72,18 @@ class Features:
 
 
 def extract(train: Split, *asked: Split) -> Features:
-    """The features of train, and of all documents of the other splits, one split after the other."""
+    """The features of train, and of all documents of the other splits, one split after the
+    other.
+    """
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(train.texts)
     first, *others = (csr_array(vectorizer.transform(split.texts)) for split in (train, *asked))
     return Features(first, csr_array(vstack(others, format="csr")), train.gold)
 
 
 def vote_of_neighbours(features: Features) -> Scored:
-    """Labels of the nearest training documents by cosine, each with the sum of its documents' similarities."""
+    """Labels of the nearest training documents by cosine, each with the sum of its documents'
+    similarities.
+    """
     similar = (features.test @ features.train.T).toarray()
     far = np.argpartition(-similar, NEIGHBOURS, axis=1)[:, NEIGHBOURS:]
     np.put_along_axis(similar, far, 0.0, axis=1)
@@ -84,7 +91,9 @@ def vote_of_neighbours(features: Features) -> Scored:
 
 
 def separate_labels(features: Features) -> Scored:
-    """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes but for the seed of its order); signed distances."""
+    """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes but for
+    the seed of its order); signed distances.
+    """
     scores = (
         OneVsRestClassifier(LinearSVC(random_state=0))
         .fit(features.train, features.gold)
@@ -98,7 +107,9 @@ def separate_labels(features: Features) -> Scored:
 
 
 def grow_trees(features: Features, folder: Path | None = None, **changes: object) -> Scored:
-    """Omikuji with its default hyper-parameters but for `changes`; the model is saved in `folder`, if one is given."""
+    """Omikuji with its default hyper-parameters but for `changes`; the model is saved in
+    `folder`, if one is given.
+    """
     hyper = omikuji.Model.default_hyper_param()
     for name, value in changes.items():
         setattr(hyper, name, value)
@@ -127,7 +138,9 @@ def grow_trees(features: Features, folder: Path | None = None, **changes: object
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Drop what is written to stderr: Omikuji's progress bars come from beyond Python and have no switch."""
+    """Drop what is written to stderr: Omikuji's progress bars come from beyond Python and have
+    no switch.
+    """
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -194,7 +207,9 @@ def open_corpus(folder: Path, scratch: Path) -> Corpus:
 
 
 def run_tools(corpus: Corpus) -> Iterator[tuple[str, Scored, dict[str, Any]]]:
-    """Name, lists for the documents of test, and remarks of each tool and each fusion; weights are chosen by validation alone."""
+    """Name, lists for the documents of test, and remarks of each tool and each fusion; weights
+    are chosen by validation alone.
+    """
     train, validation, test = (corpus.split(name) for name in ("train", "validation", "test"))
     features = extract(train, validation, test)
     texts = [*validation.texts, *test.texts]

@@ -1,8 +1,11 @@
-"""Calls of torch operations in a micro-batch: what a graphics card waits for while Python starts one small kernel after the other.
+"""Calls of torch operations in a micro-batch: what a graphics card waits for while Python starts
+one small kernel after the other.
 
-`python -m tests.benchmarks.calls` counts on a processor, in bf16, in under a minute. Calls do not depend on widths or lengths: models have
-the published layers and heads, but small maps. `ours` is the forward and backward pass of stage 2 with label attention and loss, or of
-reading; `plain` is transformers and peft alone, without a decoder. `views` are the calls among them that start no kernel.
+`python -m tests.benchmarks.calls` counts on a processor, in bf16, in under a minute. Calls do not
+depend on widths or lengths: models have the published layers and heads, but small maps. `ours` is
+the forward and backward pass of stage 2 with label attention and loss, or of reading; `plain` is
+transformers and peft alone, without a decoder. `views` are the calls among them that start no
+kernel.
 """
 
 from __future__ import annotations
@@ -53,7 +56,9 @@ DECODERS: dict[str, dict[str, Any]] = {
         "sliding_window": None,
     },
 }
-"""What config.json says of SmolLM2-135M and Mistral-7B; heads of the latter in the same proportion."""
+"""What config.json says of SmolLM2-135M and Mistral-7B; heads of the latter in the same
+proportion.
+"""
 POSITIONS = 64
 NO_KERNEL = ("aten::_unsafe_view", "aten::detach", "aten::alias", "aten::lift_fresh")
 
@@ -84,7 +89,9 @@ class _Launcher:
 
 @contextmanager
 def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
-    """Batches keep their activations, and label attention is done by kernels, whose launches are counted; its numbers are any."""
+    """Batches keep their activations, and label attention is done by kernels, whose launches
+    are counted; its numbers are any.
+    """
     kernels: dict[str, Any] = {
         name: _Launcher(calls)
         for name, found in vars(attention_kernels).items()
@@ -98,7 +105,9 @@ def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
 
 
 def count_calls(step: Step) -> tuple[Counter[str], Counter[str]]:
-    """Calls that may start a kernel, and views, of one pass after a first one that is not counted."""
+    """Calls that may start a kernel, and views, of one pass after a first one that is not
+    counted.
+    """
     counter = CallCounter()
     with as_on_a_card(counter.calls):
         step()
@@ -275,7 +284,8 @@ def main(arguments: list[str] | None = None) -> None:
         for way in options.way if shape != "minilm" else ["ours, reading"]:
             calls, views = count_way(shape, way, options.documents)
             print(
-                f"{shape:>10} {way:>28} {calls.total():>8} {views.total():>8} {calls.total() + views.total():>8}",
+                f"{shape:>10} {way:>28} {calls.total():>8} {views.total():>8} "
+                f"{calls.total() + views.total():>8}",
                 flush=True,
             )
             for name, times in calls.most_common(options.most):

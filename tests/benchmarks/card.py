@@ -1,8 +1,10 @@
-"""Every measurement that needs a graphics card, in one run of about four minutes: one table, and one JSON file.
+"""Every measurement that needs a graphics card, in one run of about four minutes: one table, and
+one JSON file.
 
-`bash tests/benchmarks/card.sh figures FOLDER` on a machine with a card, also a bare one; `python -m tests.benchmarks.card --small`
-runs the same parts at small sizes on a processor. Each part is a benchmark of its own, in a process of its own: one that fails or
-takes too long costs the others nothing. What a part printed lies in FOLDER beside its figures.
+`bash tests/benchmarks/card.sh figures FOLDER` on a machine with a card, also a bare one; `python -m
+tests.benchmarks.card --small` runs the same parts at small sizes on a processor. Each part is a
+benchmark of its own, in a process of its own: one that fails or takes too long costs the others
+nothing. What a part printed lies in FOLDER beside its figures.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ PARTS: Mapping[str, Part] = {
     ),
     "smollm2": Part(
         module="tests.benchmarks.backbones",
-        arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started scoring reference --repeats 5",
+        arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started "
+        "scoring reference --repeats 5",
         small="--scale small --family smollm2 --contenders ours started scoring --repeats 1",
         seconds=60,
     ),
@@ -91,7 +94,9 @@ def command(part: Part, figures: Path, *, small: bool) -> list[str]:
 def measure(
     parts: Sequence[str], folder: Path, *, small: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Run parts one after the other: seconds, exit code (−1: ended because it took too long) and figures of each."""
+    """Run parts one after the other: seconds, exit code (−1: ended because it took too long)
+    and figures of each.
+    """
     for name in parts:
         figures, log, began = folder / f"{name}.json", folder / f"{name}.log", time.monotonic()
         with log.open("w") as out:
@@ -121,7 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.small and not torch.cuda.is_available():
         raise SystemExit(
-            "there is no graphics card that torch can use, so nothing was measured; --small runs the parts on a processor"
+            "there is no graphics card that torch can use, so nothing was measured; --small runs "
+            "the parts on a processor"
         )
     options.folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {

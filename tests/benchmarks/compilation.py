@@ -1,7 +1,9 @@
-"""What the compiler makes of the Triton kernels, with or without a graphics card: registers, stack and shared memory of each.
+"""What the compiler makes of the Triton kernels, with or without a graphics card: registers, stack
+and shared memory of each.
 
-`python -m tests.benchmarks.compilation --capability 90 --json FILE`. A stack above 0 means that a program has more in hand than its
-registers hold; shared memory above what a card has per program (99 KB on most, 227 KB on Hopper) that it cannot run there.
+`python -m tests.benchmarks.compilation --capability 90 --json FILE`. A stack above 0 means that a
+program has more in hand than its registers hold; shared memory above what a card has per program
+(99 KB on most, 227 KB on Hopper) that it cannot run there.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ SETTINGS = {"num_warps", "num_stages"}
 def programs(
     kinds: list[str], sizes: list[int]
 ) -> Iterator[tuple[str, Any, dict[str, str], dict[str, Any]]]:
-    """Each kernel with a name, the types of its arguments, and the constants and settings that it is compiled for."""
+    """Each kernel with a name, the types of its arguments, and the constants and settings that
+    it is compiled for.
+    """
     for kind in kinds:
         exact = "fp64" if kind == "fp64" else "fp32"
         inputs = [

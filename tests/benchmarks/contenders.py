@@ -23,7 +23,9 @@ Contender = Callable[[argparse.Namespace], Callable[[], object]]
 
 
 def measure(step: Callable[[], object], repeats: int, device: str = "cpu") -> Figures:
-    """Least wall-clock and processor time of a step after one to warm up, and the memory (GB) that it added to what was there."""
+    """Least wall-clock and processor time of a step after one to warm up, and the memory (GB)
+    that it added to what was there.
+    """
     settle: Callable[[], object] = torch.cuda.synchronize if device == "cuda" else lambda: None
     before = _peak_gb(device)
     step()
@@ -60,17 +62,22 @@ def run(
     small: Mapping[str, int] | None = None,
     on_card: Callable[[argparse.Namespace], Mapping[str, object]] | None = None,
 ) -> None:
-    """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout and `--json FILE`.
+    """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout
+    and `--json FILE`.
 
     Args:
         module: name of the module to start for each contender.
         parser: holds the benchmark's own options.
-        contenders: by name; `ours`, `reference`, `peer` and `bound` have their keys in the JSON file, others are written beside them.
+        contenders: by name; `ours`, `reference`, `peer` and `bound` have their keys in the JSON
+            file, others are written beside them.
         arguments: command line (default: the process's).
-        work: `operations` and `bytes` that a step cannot do without; the contenders can then run on a graphics card (`--device cuda`),
-            and ours is told as a share of the rates at which the device multiplies and copies, measured in the same run.
-        small: sizes of a step that each contender takes beforehand: what it loads of libraries is not counted as its memory.
-        on_card: what is measured on a graphics card instead of the contenders; it prints, and gives what the JSON file holds.
+        work: `operations` and `bytes` that a step cannot do without; the contenders can then run on
+            a graphics card (`--device cuda`), and ours is told as a share of the rates at which the
+            device multiplies and copies, measured in the same run.
+        small: sizes of a step that each contender takes beforehand: what it loads of libraries is
+            not counted as its memory.
+        on_card: what is measured on a graphics card instead of the contenders; it prints, and gives
+            what the JSON file holds.
     """
     if work:
         contenders = {**contenders, **MACHINE}
@@ -85,7 +92,8 @@ def run(
     device = options.device if work else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
         raise SystemExit(
-            f"{module} --device cuda: there is no graphics card that torch can use, so nothing was measured"
+            f"{module} --device cuda: there is no graphics card that torch can use, so nothing "
+            "was measured"
         )
     if options.part:
         if device == "cuda":  # on a processor it would only cost: a check in each operation

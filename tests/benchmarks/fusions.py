@@ -1,7 +1,8 @@
 """Title match, and fusions of tools: their scores added by weights that validation has chosen.
 
-A fusion adds what its tools say of a label: the score over the best of the document, or a reciprocal rank. How, and by which weights, is
-whatever has the best P@5 on validation; it gets no other documents to choose by.
+A fusion adds what its tools say of a label: the score over the best of the document, or a
+reciprocal rank. How, and by which weights, is whatever has the best P@5 on validation; it gets no
+other documents to choose by.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 KEPT = 100
-STEEPNESS = 3.0  # of the logistic function; it, and the borders and rarity of n-grams, give the figures of baselines measured elsewhere
+# of the logistic function; it, and the borders and rarity of n-grams, give the figures of baselines
+# measured elsewhere
+STEEPNESS = 3.0
 TENTHS = 10
 FUSIONS = {
     "fusion-omikuji-knn-title": ("omikuji-bonsai", "knn", "title"),
@@ -63,7 +66,9 @@ class Candidates:
 def match_titles(
     train: Sequence[str], titles: Sequence[str | None], asked: Sequence[str]
 ) -> Scored:
-    """Labels by the cosine of their titles and the document: TF-IDF of character 3- to 5-grams within words, fitted on train."""
+    """Labels by the cosine of their titles and the document: TF-IDF of character 3- to 5-grams
+    within words, fitted on train.
+    """
     vectorizer = TfidfVectorizer(
         analyzer="char_wb", ngram_range=(3, 5), min_df=2, sublinear_tf=True
     ).fit(train)

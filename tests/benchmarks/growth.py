@@ -1,8 +1,10 @@
-"""How time grows with documents and labels: parts of a corpus, from file to ranked labels, by several systems.
+"""How time grows with documents and labels: parts of a corpus, from file to ranked labels, by
+several systems.
 
-`python -m tests.benchmarks.growth --corpus FILE --documents 12500 25000 … --system plant-without-network omikuji-bonsai --json FILE
---figure FILE` takes so many training documents of a file with a column `split`, always the first ones, and all of validation. Each system
-is measured as `tests.benchmarks.whole` does; what the JSON file has is not measured again.
+`python -m tests.benchmarks.growth --corpus FILE --documents 12500 25000 … --system
+plant-without-network omikuji-bonsai --json FILE --figure FILE` takes so many training documents of
+a file with a column `split`, always the first ones, and all of validation. Each system is measured
+as `tests.benchmarks.whole` does; what the JSON file has is not measured again.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tests.benchmarks import whole
 
 
 def cut(corpus: Path, documents: int, folder: Path) -> tuple[Path, int]:
-    """The first training documents and all of validation as a file, and how many labels these training documents have."""
+    """The first training documents and all of validation as a file, and how many labels these
+    training documents have.
+    """
     frame = pl.read_parquet(corpus)
     train = frame.filter(pl.col("split") == "train").head(documents)
     path = folder / "part.parquet"
@@ -30,7 +34,9 @@ def cut(corpus: Path, documents: int, folder: Path) -> tuple[Path, int]:
 
 
 def draw(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Processor seconds by training documents, a line for each system; labels are written below the documents."""
+    """Processor seconds by training documents, a line for each system; labels are written below
+    the documents.
+    """
     parts = sorted(found.values(), key=lambda part: part["documents"])
     systems = list(dict.fromkeys(name for part in parts for name in part["systems"]))
 

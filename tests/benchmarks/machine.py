@@ -1,4 +1,6 @@
-"""What the machine does at most: products of one large pair of matrices, bytes of one large copy."""
+"""What the machine does at most: products of one large pair of matrices, bytes of one large
+copy.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ MACHINE = {"matrix": matrix, "copy": copy}
 def rates(
     figures: Mapping[str, Mapping[str, float]], work: Mapping[str, float], device: str
 ) -> dict[str, float]:
-    """What ours reached (`operations_per_second`, `bytes_per_second`), and as a share of the machine's rates (`operations_share`, …).
+    """What ours reached (`operations_per_second`, `bytes_per_second`), and as a share of the
+    machine's rates (`operations_share`, …).
 
     Args:
         figures: of `ours`, `matrix` and `copy`, each with `seconds`.

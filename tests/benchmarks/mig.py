@@ -1,8 +1,10 @@
-"""Exact mutual information of every label and word: ours beside a plain reference and the bound, in one run.
+"""Exact mutual information of every label and word: ours beside a plain reference and the bound, in
+one run.
 
-`python -m tests.benchmarks.mig --scale small|M3|131K --json FILE`. Words and labels are Zipf distributed. Every contender runs in
-a process of its own, on the same matrices, so that its peak memory is its own (the matrices included). The bound is the
-counting alone: the sparse product of labels and words, in the same blocks on the same threads, with nothing kept.
+`python -m tests.benchmarks.mig --scale small|M3|131K --json FILE`. Words and labels are Zipf
+distributed. Every contender runs in a process of its own, on the same matrices, so that its peak
+memory is its own (the matrices included). The bound is the counting alone: the sparse product of
+labels and words, in the same blocks on the same threads, with nothing kept.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
 
 
 def terms_of(words: csr_array) -> Terms:
-    """What the reading of the documents gives; the reference has it before its clock starts, too."""
+    """What the reading of the documents gives; the reference has it before its clock starts,
+    too.
+    """
     from plant_cli.relevance.cooccurrence import Terms
 
     names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
@@ -112,7 +116,9 @@ def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
 
 
 def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
-    """Dense blocks of labels, four logarithms a pair, a partition per block; at most 256 labels are timed and the rest extrapolated."""
+    """Dense blocks of labels, four logarithms a pair, a partition per block; at most 256 labels
+    are timed and the rest extrapolated.
+    """
     documents, n_w = (
         words.shape[0],
         np.bincount(words.indices, minlength=words.shape[1]).astype(np.float64),
@@ -158,7 +164,8 @@ def draw_corpus(scale: Scale, folder: Path) -> None:
     save_npz(folder / "words.npz", words, compressed=False)
     save_npz(folder / "gold.npz", gold, compressed=False)
     print(
-        f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each"
+        f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and "
+        f"{gold.nnz / scale.documents:.1f} labels each"
     )
 
 
@@ -180,7 +187,9 @@ def run_part(name: str, folder: Path, jobs: int) -> None:
 
 
 def compare(scale: str, jobs: int) -> dict[str, dict[str, float]]:
-    """Every contender, one after the other, each in its own process; this one stays small, for a child inherits the peak."""
+    """Every contender, one after the other, each in its own process; this one stays small, for
+    a child inherits the peak.
+    """
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         command = [
@@ -224,7 +233,10 @@ def main() -> None:
         run_part(arguments.part, arguments.folder, arguments.jobs)
         return
     figures = compare(arguments.scale, arguments.jobs)
-    machine = f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy {np.__version__}"
+    machine = (
+        f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy "
+        f"{np.__version__}"
+    )
     report = {"scale": arguments.scale, "machine": machine, **figures}
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Language models of published sizes with random weights in 4 bits, made map by map: no hub, never the whole model at full precision."""
+"""Language models of published sizes with random weights in 4 bits, made map by map: no hub,
+never the whole model at full precision.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ TARGETS = {
     if family.kind == "causal" and family.models
 }
 TARGETS["smollm2"] = ATTENTION
-# What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B, Phi-3-mini-4k-instruct and SmolLM2-135M.
+# What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B,
+# Phi-3-mini-4k-instruct and SmolLM2-135M.
 SIZES: dict[str, dict[str, Any]] = {
     "mistral": {
         "model_type": "mistral",
@@ -41,7 +44,8 @@ SIZES: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 8,
         "max_position_embeddings": 131072,
     },
-    "deepseek": {  # DeepSeek-V3 itself has 671 billion parameters: 340 GB in 4 bits, more than one card holds
+    # DeepSeek-V3 itself has 671 billion parameters: 340 GB in 4 bits, more than one card holds
+    "deepseek": {
         "model_type": "qwen2",
         "vocab_size": 152064,
         "hidden_size": 3584,
@@ -86,7 +90,9 @@ START = 1  # the id of the token that begins a text
 
 
 def configuration(family: str, *, small: bool) -> Any:
-    """The family's published configuration, or one of the same kind that a processor trains in a moment."""
+    """The family's published configuration, or one of the same kind that a processor trains in
+    a moment.
+    """
     from transformers import AutoConfig
 
     sizes = SIZES[family]
@@ -97,7 +103,9 @@ def configuration(family: str, *, small: bool) -> Any:
 
 
 def empty_network(config: Any, options: CausalOptions) -> tuple[Any, Any]:
-    """The network without weights, its linear maps those of bitsandbytes; and transformers' quantiser."""
+    """The network without weights, its linear maps those of bitsandbytes; and transformers'
+    quantiser.
+    """
     from accelerate import init_empty_weights
     from transformers import AutoModel
     from transformers.quantizers import AutoHfQuantizer
@@ -112,7 +120,9 @@ def empty_network(config: Any, options: CausalOptions) -> tuple[Any, Any]:
 
 
 def random_network(config: Any, options: CausalOptions, device: torch.device) -> Any:
-    """The network as `from_pretrained` would load it; one map at a time is drawn in bf16 on the device and quantised there."""
+    """The network as `from_pretrained` would load it; one map at a time is drawn in bf16 on the
+    device and quantised there.
+    """
     from bitsandbytes.nn import Params4bit
 
     network, quantizer = empty_network(config, options)
@@ -136,7 +146,9 @@ def random_network(config: Any, options: CausalOptions, device: torch.device) ->
 
 
 class RandomBackbone(HuggingFaceBackbone):
-    """A family's backbone over random weights. It has no tokenizer: it reads batches of token ids."""
+    """A family's backbone over random weights. It has no tokenizer: it reads batches of token
+    ids.
+    """
 
     def __init__(
         self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int

@@ -1,7 +1,9 @@
-"""The stage 1 loss with its gradient: ours beside the plain pairwise form and the bound, in one run.
+"""The stage 1 loss with its gradient: ours beside the plain pairwise form and the bound, in one
+run.
 
-`python -m tests.benchmarks.ranking --items 256 --lists 128 --json FILE`. `reference` holds all pairs of all lists as tensors and
-lets autograd differentiate; `bound` is one logistic function for each pair that counts. `--device cuda` measures the Triton kernel.
+`python -m tests.benchmarks.ranking --items 256 --lists 128 --json FILE`. `reference` holds all
+pairs of all lists as tensors and lets autograd differentiate; `bound` is one logistic function for
+each pair that counts. `--device cuda` measures the Triton kernel.
 """
 
 from __future__ import annotations

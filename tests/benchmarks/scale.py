@@ -1,13 +1,15 @@
-"""Millions of documents and labels: a generated corpus goes through `data`, `mig` and `finetune --no-network`; time and memory of each.
+"""Millions of documents and labels: a generated corpus goes through `data`, `mig` and `finetune
+--no-network`; time and memory of each.
 
     python -m tests.benchmarks.scale make /tmp/scale --share 0.05
     python -m tests.benchmarks.scale make /tmp/scale --shape amazon-670k
     python -m tests.benchmarks.scale measure /tmp/scale --json FILE [--step check …]
 
-The shape `long` has 2,000,000 documents, 131,073 labels and 8 GB of text; the two others are those of corpora of the field. Words and
-labels follow Zipf's law; each label has eight words of its own, of which each of its documents holds some, so that there is something to
-find. Documents are written as they are drawn. Each step is a process of its own, as a user starts it, or one for each of `--shards`; a
-peak is the largest resident memory of a process.
+The shape `long` has 2,000,000 documents, 131,073 labels and 8 GB of text; the two others are those
+of corpora of the field. Words and labels follow Zipf's law; each label has eight words of its own,
+of which each of its documents holds some, so that there is something to find. Documents are written
+as they are drawn. Each step is a process of its own, as a user starts it, or one for each of
+`--shards`; a peak is the largest resident memory of a process.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def own_words(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def draw_documents(size: Size, seed: int = 0) -> Iterator[pl.DataFrame]:
-    """The corpus, batch after batch; document i surely has label i mod `labels`, so that every label occurs."""
+    """The corpus, batch after batch; document i surely has label i mod `labels`, so that every
+    label occurs.
+    """
     draw = np.random.default_rng(seed)
     words, zipf = spell_words(draw), invert_zipf(WORDS, 2.7)
     popular = draw.permutation(size.labels)
@@ -135,13 +139,16 @@ def make(folder: Path, size: Size) -> Path:
 
     write_frames(path, frames(), SCHEMA, {}, row_group=ROW_GROUP)
     print(
-        f"{size.documents:,} documents, {size.labels:,} labels, {characters / 1e9:.2f} GB of text, {path.stat().st_size / 1e9:.2f} on disk"
+        f"{size.documents:,} documents, {size.labels:,} labels, {characters / 1e9:.2f} GB of "
+        f"text, {path.stat().st_size / 1e9:.2f} on disk"
     )
     return path
 
 
 def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
-    """The command lines of each step by name; those of a step run at once, as processes of one machine."""
+    """The command lines of each step by name; those of a step run at once, as processes of one
+    machine.
+    """
     corpus = str(folder / "corpus.parquet")
     shares = {f"{n}/{shards}": n for n in range(1, shards + 1)}
 
@@ -189,7 +196,9 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
 
 
 def measure_commands(commands: Sequence[Sequence[str]], log: Path) -> list[dict[str, float]]:
-    """Wall-clock and processor seconds, and peak memory, of commands that run at once; what they print goes to a log."""
+    """Wall-clock and processor seconds, and peak memory, of commands that run at once; what
+    they print goes to a log.
+    """
     start = time.perf_counter()
     with log.open("ab") as stream:
         processes = [
@@ -210,7 +219,9 @@ def measure_commands(commands: Sequence[Sequence[str]], log: Path) -> list[dict[
 
 
 def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path | None) -> None:
-    """Measure steps one after another; the file is written after each, so that what was done is kept."""
+    """Measure steps one after another; the file is written after each, so that what was done is
+    kept.
+    """
     found: dict[str, dict[str, float]] = {}
     known = steps(folder, k, shards)
     for name in wanted or known:

@@ -1,10 +1,13 @@
-"""How servers hold out: many requests at a time through Annif's path, which `plant serve` and Annif's own server both have.
+"""How servers hold out: many requests at a time through Annif's path, which `plant serve` and
+Annif's own server both have.
 
-    python -m tests.benchmarks.serve_load validation.parquet plant=http://127.0.0.1:8000/v1/projects/run,PID annif=http://…,PID
+    python -m tests.benchmarks.serve_load validation.parquet
+    plant=http://127.0.0.1:8000/v1/projects/run,PID annif=http://…,PID
 
-Each server is asked in turn for the labels of all texts of a table (columns text and labels) again and again. Printed as JSON for each:
-errors, requests a second, the median and the 95th percentile of milliseconds, P@5 of the first round, and the memory of its process
-and the processes under it before, in the middle and after.
+Each server is asked in turn for the labels of all texts of a table (columns text and labels) again
+and again. Printed as JSON for each: errors, requests a second, the median and the 95th percentile
+of milliseconds, P@5 of the first round, and the memory of its process and the processes under it
+before, in the middle and after.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Both stages on small language models of random weights: the command runs, and the real sizes are the published ones."""
+"""Both stages on small language models of random weights: the command runs, and the real sizes
+are the published ones.
+"""
 
 import argparse
 import json

@@ -1,4 +1,6 @@
-"""Our metric code gives the published rows of neighbours and title match, digit for digit; validation alone chooses weights of fusions."""
+"""Our metric code gives the published rows of neighbours and title match, digit for digit;
+validation alone chooses weights of fusions.
+"""
 
 import json
 import os
@@ -76,7 +78,9 @@ def test_title_match_as_published(name, tmp_path):
 
 
 def write_split(folder: Path, split: str, size: int, *, named: bool) -> None:
-    """Documents of five words; their labels are these words, or, if not `named`, each word's successor."""
+    """Documents of five words; their labels are these words, or, if not `named`, each word's
+    successor.
+    """
     draw = np.random.default_rng(len(split))
     chosen = [draw.choice(len(WORDS), size=5, replace=False) for _ in range(size)]
     texts = [
@@ -91,7 +95,9 @@ def write_split(folder: Path, split: str, size: int, *, named: bool) -> None:
 
 
 def run_on(folder: Path, *, validation: bool, test: bool) -> dict[str, dict]:
-    """Figures of a made-up corpus whose titles name the labels of these splits, or mislead; those of train mislead."""
+    """Figures of a made-up corpus whose titles name the labels of these splits, or mislead;
+    those of train mislead.
+    """
     folder.mkdir()
     for split, size, named in (
         ("train", 60, False),

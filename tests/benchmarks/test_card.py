@@ -1,4 +1,6 @@
-"""What needs a graphics card is measured by one script: here at small sizes, and with parts that fail."""
+"""What needs a graphics card is measured by one script: here at small sizes, and with parts
+that fail.
+"""
 
 from __future__ import annotations
 

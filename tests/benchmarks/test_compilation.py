@@ -1,4 +1,6 @@
-"""Every kernel compiles for graphics cards, here or on a machine without one, and fits into the shared memory that most cards have."""
+"""Every kernel compiles for graphics cards, here or on a machine without one, and fits into the
+shared memory that most cards have.
+"""
 
 import json
 import os

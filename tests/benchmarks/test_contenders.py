@@ -48,7 +48,9 @@ def test_without_a_graphics_card_it_says_so(measured) -> None:
 def test_forms_and_tiles_are_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As on a card, but by Triton's interpreter and at a tiny size; where one form fails, the others are still measured."""
+    """As on a card, but by Triton's interpreter and at a tiny size; where one form fails, the
+    others are still measured.
+    """
     from plant_decoders import attention_kernels
 
     given = argparse.Namespace(**SIZES, dtype="float32", device="cpu")

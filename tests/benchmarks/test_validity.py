@@ -1,4 +1,6 @@
-"""A slice of the simulation: enough to notice a test that calls chance significant, or intervals that are too narrow."""
+"""A slice of the simulation: enough to notice a test that calls chance significant, or
+intervals that are too narrow.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_chance_is_seldom_called_significant(false: dict[str, dict]) -> None:
 
 
 def test_the_simulation_would_notice(false: dict[str, dict]) -> None:
-    """The published rule takes replicates for observations: it calls chance significant far more often."""
+    """The published rule takes replicates for observations: it calls chance significant far
+    more often.
+    """
     assert false["metrics"]["micro-F1"]["published"] > false["metrics"]["micro-F1"]["marked"]
     wrong = World(documents=60, labels=30, skill=(2.5, 1.0))
     assert (

@@ -1,4 +1,6 @@
-"""The end-to-end benchmark on an invented corpus: every system gives a row, and test is not read unless it is asked for."""
+"""The end-to-end benchmark on an invented corpus: every system gives a row, and test is not
+read unless it is asked for.
+"""
 
 from __future__ import annotations
 

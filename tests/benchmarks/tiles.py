@@ -1,8 +1,10 @@
-"""Both forms of label attention on a graphics card, tile by tile, beside the library's attention and the plain formula.
+"""Both forms of label attention on a graphics card, tile by tile, beside the library's attention
+and the plain formula.
 
-`python -m tests.benchmarks.attention --device cuda --dtype bfloat16` compares them; `--sweep` tries tiles for each fused kernel and block
-sizes for the products, and names the fastest: what `plant_decoders.attention_kernels` holds in its constants. All that must be
-compiled is compiled first, in as many processes as there are cores.
+`python -m tests.benchmarks.attention --device cuda --dtype bfloat16` compares them; `--sweep` tries
+tiles for each fused kernel and block sizes for the products, and names the fastest: what
+`plant_decoders.attention_kernels` holds in its constants. All that must be compiled is compiled
+first, in as many processes as there are cores.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ class Inputs(NamedTuple):
         return cls(tensors, mask, heads, upstream, chosen)
 
     def steps(self, attend: Callable[..., Tensor], *, ours: bool) -> dict[str, Step]:
-        """Forward alone; with the gradient of all logits; of selected ones; of selected ones where only they are wanted."""
+        """Forward alone; with the gradient of all logits; of selected ones; of selected ones
+        where only they are wanted.
+        """
 
         def back(upstream: Tensor, **wanted: Tensor) -> Step:
             return lambda: torch.autograd.grad(
@@ -137,7 +141,9 @@ def plain(
 
 @contextmanager
 def form(name: str) -> Iterator[None]:
-    """Lets the kernels take a form: `products`, or any other name for what they choose themselves."""
+    """Lets the kernels take a form: `products`, or any other name for what they choose
+    themselves.
+    """
     from plant_decoders import attention_kernels as kernels
 
     with patch.object(kernels, "FUSED", {} if name == "products" else kernels.FUSED):
@@ -169,7 +175,9 @@ def seconds(step: Step, device: str, budget: float = 0.03) -> float:
 
 
 def replayed(step: Step) -> float:
-    """Seconds of a step that is started from the card's own record of it, without Python; it may not wait for the card."""
+    """Seconds of a step that is started from the card's own record of it, without Python; it
+    may not wait for the card.
+    """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
@@ -177,7 +185,9 @@ def replayed(step: Step) -> float:
 
 
 def measure_steps(steps: Mapping[str, Step], device: str, *, waits: bool) -> dict[str, float]:
-    """Seconds of each step, those with gradients also without Python; memory added by `all` (GB)."""
+    """Seconds of each step, those with gradients also without Python; memory added by `all`
+    (GB).
+    """
     found = {name: seconds(step, device) for name, step in steps.items()}
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -192,7 +202,9 @@ def measure_steps(steps: Mapping[str, Step], device: str, *, waits: bool) -> dic
 
 
 def compile_form(job: tuple[argparse.Namespace, str, str]) -> None:
-    """Take every step once, so that its kernels are compiled and kept on disk; what fails here fails again where it is told."""
+    """Take every step once, so that its kernels are compiled and kept on disk; what fails here
+    fails again where it is told.
+    """
     options, shape, name = job
     with form(name), suppress(Exception):
         for step in Inputs.draw(options, shape).steps(label_attention, ours=True).values():
@@ -210,13 +222,17 @@ def in_processes(work: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
 
 
 def forms_of(shape: str) -> list[str]:
-    """The forms that are measured: the products where heads are few or wide, the fused one where they are narrow."""
+    """The forms that are measured: the products where heads are few or wide, the fused one
+    where they are narrow.
+    """
     hidden, heads = SHAPES[shape]
     return [*(["products"] if heads <= 8 else []), *(["fused"] if hidden // heads <= 256 else [])]
 
 
 def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> dict[str, Any]:
-    """Milliseconds of each form, memory, and the share of the rate of a large product that its eight products reach; printed and given."""
+    """Milliseconds of each form, memory, and the share of the rate of a large product that its
+    eight products reach; printed and given.
+    """
     began = time.perf_counter()
     jobs = [(options, shape, name) for shape in SHAPES for name in forms_of(shape)]
     if options.device == "cuda":
@@ -228,7 +244,8 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
     )
     rate = 2 * side**3 / seconds(lambda: left @ right, options.device)
     print(
-        f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} TFLOP/s; milliseconds (*: without Python):"
+        f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} "
+        "TFLOP/s; milliseconds (*: without Python):"
     )
     print(
         f"{'':38}{'forward':>9}{'all':>9}{'all*':>9}{'selected':>10}{'selected*':>10}{'wanted':>9}{'GB':>8}{'share':>8}"
@@ -276,7 +293,9 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
 
 
 def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
-    """Seconds of one fused pass with a tile in place of the one that is shipped; NaN where a card cannot take it."""
+    """Seconds of one fused pass with a tile in place of the one that is shipped; NaN where a
+    card cannot take it.
+    """
     from plant_decoders import attention_kernels as kernels
 
     options, shape, name, sizes = job
@@ -302,7 +321,9 @@ def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
 
 
 def sweep(options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds of the forward pass by its tile, of the backward pass by either of its tiles and by blocks; printed and given."""
+    """Milliseconds of the forward pass by its tile, of the backward pass by either of its tiles
+    and by blocks; printed and given.
+    """
     from plant_decoders import attention_kernels as kernels
 
     shapes = [shape for shape, (hidden, heads) in SHAPES.items() if hidden // heads <= WIDEST_SWEPT]

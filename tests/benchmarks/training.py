@@ -1,10 +1,13 @@
-"""Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written plainly, same batch, same labels.
+"""Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written
+plainly, same batch, same labels.
 
-`python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` looks
-for hard negatives among all labels, `sparse` does so with `--sparse-updates`. `shortlist` scores a document's candidates, positives
-and random negatives alone, `sparse shortlist` with row-wise updates; `bound` is no more than
-their matrix products. `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a
-vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's fused attention, with our loss.
+`python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward,
+clipping and AdamW. `ours` looks for hard negatives among all labels, `sparse` does so with
+`--sparse-updates`. `shortlist` scores a document's candidates, positives and random negatives
+alone, `sparse shortlist` with row-wise updates; `bound` is no more than their matrix products.
+`reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a vector per
+label, cross-entropy over all labels; `peer` is the paper's network through the library's fused
+attention, with our loss.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ class PlmCa(nn.Module):
 
 
 def batch(options: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden states [B, T, H] of documents that fill between a half and all of T, their mask, and targets [B, L]."""
+    """Hidden states [B, T, H] of documents that fill between a half and all of T, their mask,
+    and targets [B, L].
+    """
     torch.manual_seed(0)
     lengths = torch.linspace(options.positions // 2, options.positions, options.documents).long()
     mask = torch.arange(options.positions) < lengths.unsqueeze(1)
@@ -102,7 +107,9 @@ def ours(options: argparse.Namespace) -> Callable[[], object]:
 
 
 def sparse(options: argparse.Namespace) -> Callable[[], object]:
-    """Scored without gradient, the selected pairs once more with it; label tables are updated row by row."""
+    """Scored without gradient, the selected pairs once more with it; label tables are updated
+    row by row.
+    """
     hidden, mask, targets = batch(options)
     reading, decoder = Reading.of(hidden, mask), _decoder(options)
     decoder.sparse = True
@@ -118,7 +125,9 @@ def sparse(options: argparse.Namespace) -> Callable[[], object]:
 
 
 def shortlist(options: argparse.Namespace, *, sparse: bool = False) -> Callable[[], object]:
-    """Candidates, positives and random negatives are scored once, with gradient; nothing else is."""
+    """Candidates, positives and random negatives are scored once, with gradient; nothing else
+    is.
+    """
     hidden, mask, targets = batch(options)
     reading, decoder, selected, focal = (
         Reading.of(hidden, mask),
@@ -136,7 +145,9 @@ def shortlist(options: argparse.Namespace, *, sparse: bool = False) -> Callable[
 
 
 def bound(options: argparse.Namespace) -> Callable[[], object]:
-    """Eight matrix products of the same pairs: labels of a document x its positions x hidden size."""
+    """Eight matrix products of the same pairs: labels of a document x its positions x hidden
+    size.
+    """
     _, mask, targets = batch(options)
     selected, kind = pairs(options, targets), getattr(torch, options.dtype)
     right = torch.randn(options.hidden, options.hidden, dtype=kind)
@@ -152,7 +163,9 @@ def bound(options: argparse.Namespace) -> Callable[[], object]:
 
 
 def pairs(options: argparse.Namespace, targets: Tensor) -> Tensor:
-    """Positives, `--candidates` drawn candidates, and random negatives in the loss's proportion to them, of each document [B, L]."""
+    """Positives, `--candidates` drawn candidates, and random negatives in the loss's proportion
+    to them, of each document [B, L].
+    """
     draw = torch.Generator().manual_seed(0)
     candidates = (
         torch.rand(targets.shape, generator=draw)

@@ -1,12 +1,15 @@
-"""Do p-values and intervals hold what they promise? Simulated pairs of systems whose true difference is known.
+"""Do p-values and intervals hold what they promise? Simulated pairs of systems whose true
+difference is known.
 
-`python -m tests.benchmarks.validity --pairs 1000 --json FILE`. A world draws documents with gold labels of Zipf frequency and two systems
-that score every label: right ones higher, with noise of the document and of the score, partly shared by both, and a habit of each
-label. Under `null` both systems are drawn alike, so that any difference called significant is wrong: `raw` is the share with p < 0.05,
-`marked` that with ▲ or ▼ (Holm over all metrics), `published` that with a mark by the rule of the paper, `family` the share of pairs
-with any mark of ours. Under `shifted` the second system is worse; `true` is the mean value over many more drawn test sets of the same
-size, which intervals of one system (`value`) and of the difference should cover.
-Metrics that fewer than 95% of the test sets define (the rarest bins) are left out of the coverage.
+`python -m tests.benchmarks.validity --pairs 1000 --json FILE`. A world draws documents with gold
+labels of Zipf frequency and two systems that score every label: right ones higher, with noise of
+the document and of the score, partly shared by both, and a habit of each label. Under `null` both
+systems are drawn alike, so that any difference called significant is wrong: `raw` is the share with
+p < 0.05, `marked` that with ▲ or ▼ (Holm over all metrics), `published` that with a mark by the
+rule of the paper, `family` the share of pairs with any mark of ours. Under `shifted` the second
+system is worse; `true` is the mean value over many more drawn test sets of the same size, which
+intervals of one system (`value`) and of the difference should cover. Metrics that fewer than 95% of
+the test sets define (the rarest bins) are left out of the coverage.
 """
 
 from __future__ import annotations
@@ -41,8 +44,10 @@ class World:
 
     Args:
         documents: of a test set.
-        labels: their frequencies fall from 0.3 by Zipf's law, so that most have but a few documents in a test set.
-        skill: by how many standard deviations right labels score higher, of the first system and of the second.
+        labels: their frequencies fall from 0.3 by Zipf's law, so that most have but a few documents
+            in a test set.
+        skill: by how many standard deviations right labels score higher, of the first system and of
+            the second.
     """
 
     documents: int = 150
@@ -120,7 +125,9 @@ def compare_pairs(
 
 
 def count_false(found: Sequence[Sequence[Difference]]) -> dict[str, Any]:
-    """How often a difference that is not there was called significant, by metric, and with any metric."""
+    """How often a difference that is not there was called significant, by metric, and with any
+    metric.
+    """
     raw: dict[str, list[bool]] = {}
     marked: dict[str, list[bool]] = {}
     published: dict[str, list[bool]] = {}
@@ -158,7 +165,9 @@ def _share(hits: Sequence[bool]) -> dict[str, float]:
 
 
 def find_truth(world: World, sets: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Each metric's mean over many test sets: of the first system, and of the difference; only where 95% of the sets define it."""
+    """Each metric's mean over many test sets: of the first system, and of the difference; only
+    where 95% of the sets define it.
+    """
     values: dict[str, list[tuple[float, float]]] = {}
     for number in range(sets):
         first, second = (
@@ -175,7 +184,9 @@ def find_truth(world: World, sets: int, seed: int) -> dict[str, tuple[float, flo
 
 
 def count_covered(world: World, pairs: int, sets: int, resamples: int, seed: int) -> dict[str, Any]:
-    """How often intervals of a value (of the first system) and of the difference cover what is true."""
+    """How often intervals of a value (of the first system) and of the difference cover what is
+    true.
+    """
     truth = find_truth(world, sets, seed)
     covered: dict[str, dict[str, list[bool]]] = {
         name: {"value": [], "difference": []} for name in truth

@@ -1,11 +1,14 @@
-"""From a corpus to ranked labels, end to end: `plant` beside what a user would pick instead, in one run.
+"""From a corpus to ranked labels, end to end: `plant` beside what a user would pick instead, in one
+run.
 
-`python -m tests.benchmarks.whole --corpus DIR [DIR …] [--json FILE] [--table FILE]` trains on train and ranks the labels of validation
-(`--split test`: of test). Systems: `plant` as it comes (mig, pretrain-attn, finetune, predict) and without a network, one-vs-rest
-(LibMultiLabel's linear one where it is installed, else LinearSVC of scikit-learn), Omikuji Parabel-like and Bonsai-like, napkinXC's
-PLT, PECOS XR-Linear, TF-IDF nearest neighbours, Annif's ensemble. Each is a process of its own, `plant` and Annif one for each command.
-What the file of `--json` has is not measured again; it is written after each system. Validation has chosen epochs, weights and
-thresholds of `plant`: its quality there flatters it.
+`python -m tests.benchmarks.whole --corpus DIR [DIR …] [--json FILE] [--table FILE]` trains on train
+and ranks the labels of validation (`--split test`: of test). Systems: `plant` as it comes (mig,
+pretrain-attn, finetune, predict) and without a network, one-vs-rest (LibMultiLabel's linear one
+where it is installed, else LinearSVC of scikit-learn), Omikuji Parabel-like and Bonsai-like,
+napkinXC's PLT, PECOS XR-Linear, TF-IDF nearest neighbours, Annif's ensemble. Each is a process of
+its own, `plant` and Annif one for each command. What the file of `--json` has is not measured
+again; it is written after each system. Validation has chosen epochs, weights and thresholds of
+`plant`: its quality there flatters it.
 """
 
 from __future__ import annotations
@@ -97,7 +100,9 @@ def grow_probabilistic_tree(features: Features, folder: Path) -> Scored:
 
 
 def rank_by_clusters(features: Features, folder: Path) -> Scored:
-    """PECOS XR-Linear on hierarchical clusters of labels by the mean of their documents (PIFA), as its manual has it."""
+    """PECOS XR-Linear on hierarchical clusters of labels by the mean of their documents (PIFA),
+    as its manual has it.
+    """
     from pecos.utils import smat_util
     from pecos.xmc import Indexer, LabelEmbeddingFactory
     from pecos.xmc.xlinear.model import XLinearModel
@@ -184,7 +189,9 @@ def run_annif(corpus: Path, split: str, work: Path) -> dict[str, Any]:
 def run_plant(
     name: str, corpus: Path, split: str, work: Path, sets: Sequence[str]
 ) -> dict[str, Any]:
-    """Every stage as a user starts it; a model's size is that of the folder `finetune` without checkpoints."""
+    """Every stage as a user starts it; a model's size is that of the folder `finetune` without
+    checkpoints.
+    """
     run, stages = work / "run", {}
     given = [
         part
@@ -236,7 +243,9 @@ def size_mb(folder: Path, without: str | None = None) -> float:
 def measure_system(
     name: str, options: argparse.Namespace, corpus: Path, work: Path
 ) -> dict[str, Any]:
-    """Figures of a system, the quality of its predictions included; why there are none, if it failed."""
+    """Figures of a system, the quality of its predictions included; why there are none, if it
+    failed.
+    """
     work.mkdir(parents=True)
     if name in PLANT:
         found = run_plant(name, corpus, options.split, work, options.set)
@@ -284,7 +293,8 @@ def show(corpus: str, results: Mapping[str, Mapping[str, Any]], split: str) -> N
         )
         for stage, spent in found.get("stages", {}).items():
             print(
-                f"  {stage:20}{spent['seconds']:10.1f}{spent['cpu_seconds']:10.1f}{spent['peak_gb']:10.2f}"
+                "  "
+                f"{stage:20}{spent['seconds']:10.1f}{spent['cpu_seconds']:10.1f}{spent['peak_gb']:10.2f}"
             )
         if found.get("reading_seconds") is not None:
             print(f"  {'(encoder reads)':20}{found['reading_seconds']:10.1f}")
@@ -309,7 +319,8 @@ def make_table(found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": "Without a network, beside tools that a user would pick",
         "date": found["date"],
-        "convention": f"Wall-clock and processor seconds from file to ranked labels, beside other work; quality on {found['split']}.",
+        "convention": "Wall-clock and processor seconds from file to ranked labels, beside other work; "
+        f"quality on {found['split']}.",
         "seeds": 1,
         "columns": [
             "corpus",
@@ -370,7 +381,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "split": options.split,
         "set": options.set,
         "one_vs_rest": linear,
-        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"{platform.system()}",
         "date": time.strftime("%Y-%m-%d"),
         "corpora": json.loads(options.json.read_text())["corpora"]
         if options.json and options.json.exists()

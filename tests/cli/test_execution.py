@@ -1,4 +1,6 @@
-"""From a command line to stdout, a run folder and an exit code, whatever bytes come in and whoever reads what goes out."""
+"""From a command line to stdout, a run folder and an exit code, whatever bytes come in and
+whoever reads what goes out.
+"""
 
 from __future__ import annotations
 
@@ -276,7 +278,9 @@ def test_a_stage_ends_well_though_nobody_reads_its_progress_or_its_result(corpus
 
 
 def test_an_action_whose_result_nobody_reads_ends_quietly(corpus: Path) -> None:
-    """As in `plant data stats c.parquet --quiet | head -0`: no complaint; without `--quiet` stderr tells of progress."""
+    """As in `plant data stats c.parquet --quiet | head -0`: no complaint; without `--quiet`
+    stderr tells of progress.
+    """
     action = start(
         "data", "stats", str(corpus), "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

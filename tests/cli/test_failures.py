@@ -85,7 +85,9 @@ def test_a_bug_leaves_its_trace_in_a_file(
 def test_what_arises_in_a_plugin_is_laid_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And where no line of it is in the trace, its checks are named: it may have given what plant stumbled over."""
+    """And where no line of it is in the trace, its checks are named: it may have given what
+    plant stumbled over.
+    """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     module = ModuleType("plant_weed")
     exec(compile(WEED, "weed.py", "exec"), vars(module))
@@ -111,7 +113,10 @@ def test_interruption_exits_130(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_failure() -> None:
-    code = "from plant_cli.cli.failures import report_failures as r\nwith r():\n    while True: print('x' * 1000)"
+    code = (
+        "from plant_cli.cli.failures import report_failures as r\nwith r():\n    while True: "
+        "print('x' * 1000)"
+    )
     writer = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
     )
@@ -206,7 +211,9 @@ def test_a_trace_that_cannot_be_kept_is_shown(
 def test_what_goes_wrong_under_a_memory_limit_is_laid_to_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Python's parser calls code wrong that it has no memory to read, oneDNN could not make code, others do not say why."""
+    """Python's parser calls code wrong that it has no memory to read, oneDNN could not make
+    code, others do not say why.
+    """
     monkeypatch.setattr("plant_cli.cli.failures.find_limit", lambda: 1 << 30)
     assert _leave(error) == 6
     assert "`ulimit -v`" in capsys.readouterr().err
@@ -272,14 +279,20 @@ def test_it_ends_as_its_work_does(work: str, code: int) -> None:
     ],
 )
 def test_products_do_not_wait_for_memory_for_ever(taken: str) -> None:
-    """OpenBLAS asks again and again for the buffers of its threads: they are taken before the memory is."""
+    """OpenBLAS asks again and again for the buffers of its threads: they are taken before the
+    memory is.
+    """
     work = (
-        "import numpy; from scipy.linalg import blas; resource.setrlimit(resource.RLIMIT_AS, (used() + (120 << 20),) * 2); "
-        f"blocked = []\n    [fill(blocked) for _ in range(1000)]\n    del blocked[-10:]\n    {taken}; print('done')"
+        "import numpy; from scipy.linalg import blas; resource.setrlimit(resource.RLIMIT_AS, "
+        "(used() + (120 << 20),) * 2); "
+        "blocked = []\n    [fill(blocked) for _ in range(1000)]\n    del blocked[-10:]\n    "
+        f"{taken}; print('done')"
     )
     helpers = (
-        "def used():\n    return int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
-        "def fill(blocked):\n    import mmap\n    try:\n        blocked.append(mmap.mmap(-1, 2 << 20))\n    except OSError:\n        pass\n"
+        "def used():\n    return int(open('/proc/self/statm').read().split()[0]) * "
+        "resource.getpagesize()\n"
+        "def fill(blocked):\n    import mmap\n    try:\n        blocked.append(mmap.mmap(-1, 2 "
+        "<< 20))\n    except OSError:\n        pass\n"
     )
     code = START.format(work=work).replace("def work", f"{helpers}def work")
     done = subprocess.run(
@@ -356,7 +369,10 @@ def test_threads_share_one_heap() -> None:
 def test_a_command_under_a_limit_that_is_too_small_says_so(tmp_path: Path, mebibytes: int) -> None:
     """Whether Python, a library or nobody notices."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = f"ulimit -v {mebibytes * 1024}; exec {sys.executable} -m plant_cli finetune --init random --dataset synthetic-clinic"
+    command = (
+        f"ulimit -v {mebibytes * 1024}; exec {sys.executable} -m plant_cli finetune --init "
+        "random --dataset synthetic-clinic"
+    )
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path,

@@ -1,4 +1,6 @@
-"""Help in two levels: the short one fits on a screen and begins with examples, and no option is lost between the two."""
+"""Help in two levels: the short one fits on a screen and begins with examples, and no option is
+lost between the two.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ SPECS = (
 def shown(
     garden: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Any:
-    """What a command line of the invented garden writes to stdout: `shown("dig", "-h")`; of the core's with `registry=installed()`."""
+    """What a command line of the invented garden writes to stdout: `shown("dig", "-h")`; of the
+    core's with `registry=installed()`.
+    """
 
     def show(*arguments: str, registry: Registry = garden, columns: int = COLUMNS) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))

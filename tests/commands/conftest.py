@@ -1,4 +1,6 @@
-"""Runs to test commands in: with played training and prediction, whose figures are known, and trained once for all tests."""
+"""Runs to test commands in: with played training and prediction, whose figures are known, and
+trained once for all tests.
+"""
 
 import shutil
 from pathlib import Path
@@ -33,7 +35,9 @@ def _finetune(context, options):
 
 
 def _predict(context, options):
-    """The system with the tag `baseline` names a wrong label first in every second document, that of seed n in the first n."""
+    """The system with the tag `baseline` names a wrong label first in every second document,
+    that of seed n in the first n.
+    """
     ids = context.corpus().split(options.split).doc_ids
     labels = []
     system, seed = split_seed(context.tag)
@@ -161,7 +165,9 @@ def prepared(clinic, trained_once):
 
 @pytest.fixture
 def act(tmp_path):
-    """Run an action that needs no run: `act("data stats", data={"path": …}, force=True)`; options by name, `-` is `_`."""
+    """Run an action that needs no run: `act("data stats", data={"path": …}, force=True)`;
+    options by name, `-` is `_`.
+    """
 
     def run(name, /, *, data=None, reporter=None, force=False, **options):
         options = {

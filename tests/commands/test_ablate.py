@@ -9,7 +9,10 @@ from plant_cli.data.files import read_json
 from plant_cli.scoring.opened_models import open_model
 
 SCORERS = "finetune: {network: false, scorers: [words, titles]}\n"
-CHANGES = "changes:\n  words alone: {finetune: {scorers: [words]}}\n  titles alone: {finetune: {scorers: [titles]}}\n"
+CHANGES = (
+    "changes:\n  words alone: {finetune: {scorers: [words]}}\n  titles alone: {finetune: "
+    "{scorers: [titles]}}\n"
+)
 
 
 @pytest.fixture

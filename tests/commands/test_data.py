@@ -345,7 +345,8 @@ def test_a_copy_that_is_still_not_sound_is_a_failure(
 
 def test_fail_on_warning_judges_the_copy_too(check: Any, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(
-        "doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some length,,train\n"
+        "doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some "
+        "length,,train\n"
     )
     assert check(tmp_path / "x.csv", fix=tmp_path / "a.csv").failure is None
     failure = check(tmp_path / "x.csv", fix=tmp_path / "b.csv", fail_on_warning=True).failure
@@ -362,7 +363,9 @@ def test_a_backbone_to_compare_with(check: Any, made: Path) -> None:
 
 
 def test_a_row_that_cannot_be_read_and_a_warning_are_two_options(check: Any, spoilt: Path) -> None:
-    """Each fails for its own reason: --strict at the first bad row, --fail-on-warning after the table of findings."""
+    """Each fails for its own reason: --strict at the first bad row, --fail-on-warning after the
+    table of findings.
+    """
     assert check(spoilt, {"strict": True}).failure is None
     spoilt.write_text(spoilt.read_text() + "b,c,d,e\n")
     assert check(spoilt, fail_on_warning=True).tables[0].rows

@@ -1,4 +1,6 @@
-"""`plant diff` through the runner, on two systems of which one is wrong in every second document."""
+"""`plant diff` through the runner, on two systems of which one is wrong in every second
+document.
+"""
 
 import json
 

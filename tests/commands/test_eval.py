@@ -107,7 +107,9 @@ def test_another_tools_file_with_a_threshold(played, tmp_path):
 
 
 def test_constants_of_the_propensity_model_can_be_set(played, tmp_path):
-    """Against the formula, with the training documents of the played corpus: label i has 2 i + 1."""
+    """Against the formula, with the training documents of the played corpus: label i has 2 i +
+    1.
+    """
     constants = {"propensity": {"a": 0.5, "b": 0.4}}
     result = played("eval", tag="baseline", bootstrap=0, metric=["PSP@1"], metric_options=constants)
     plain = played("eval", tag="baseline", bootstrap=0, metric=["PSP@1"], force=True)

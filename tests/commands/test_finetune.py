@@ -1,4 +1,6 @@
-"""Both training stages for real, on a small network and a small made-up clinic: resume, guards, collapse, NaN, out of memory."""
+"""Both training stages for real, on a small network and a small made-up clinic: resume, guards,
+collapse, NaN, out of memory.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +214,9 @@ def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str)
 
 @pytest.fixture
 def titled(tmp_path: Path) -> Callable[..., Any]:
-    """Runs stages on a corpus whose test documents have a label that train has not, but the table of titles: the second of three."""
+    """Runs stages on a corpus whose test documents have a label that train has not, but the
+    table of titles: the second of three.
+    """
     folder = tmp_path / "corpus"
     folder.mkdir()
     signs = {"a": "fever and chills", "b": "stone in the kidney", "c": "fracture of the arm"}

@@ -1,4 +1,6 @@
-"""Mistakes in the use of commands: `messages.yaml` has each of them with the four parts that the user sees."""
+"""Mistakes in the use of commands: `messages.yaml` has each of them with the four parts that
+the user sees.
+"""
 
 from pathlib import Path
 
@@ -10,7 +12,9 @@ CASES = read_cases(Path(__file__).parent / "messages.yaml")
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['stage']}: {case['says'][0]}")
 def test_a_mistake_is_explained(case, request, tmp_path, monkeypatch):
-    """A run is one of `conftest.TRAINED`, `played`, or none; `options` are those of the stage, `data` those of the corpus."""
+    """A run is one of `conftest.TRAINED`, `played`, or none; `options` are those of the stage,
+    `data` those of the corpus.
+    """
     monkeypatch.chdir(tmp_path)
     for name, text in case.get("files", {}).items():
         Path(name).write_text(text)

@@ -48,7 +48,9 @@ def context(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def coded(tmp_path: Path) -> Any:
-    """The same with label ids that are alike but for their case, a part, or a dash, and no titles."""
+    """The same with label ids that are alike but for their case, a part, or a dash, and no
+    titles.
+    """
     folder = tmp_path / "mig"
     names = ["-foo", "BAR", "Herz, links", "bar", "foo"]
     one = KeptWords(

@@ -1,4 +1,6 @@
-"""`plant plan` on a run, on a recipe and on a model of seven billion parameters that has only a configuration."""
+"""`plant plan` on a run, on a recipe and on a model of seven billion parameters that has only a
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,8 @@ def test_epochs_of_stage_1_are_planned_by_its_lists_unless_they_are_given(
     found = plan_recipe(
         clinic,
         tmp_path,
-        "mig: {}\npretrain-attn: {}\npretrain-attn-random: {start: random}\npretrain-attn-4: {epochs: 4}\n",
+        "mig: {}\npretrain-attn: {}\npretrain-attn-random: {start: random}\npretrain-attn-4: "
+        "{epochs: 4}\n",
     ).data
     names = ("pretrain-attn", "pretrain-attn-random", "pretrain-attn-4")
     assert [found[name]["work"]["epochs"] for name in names] == [2, 10, 4]

@@ -320,7 +320,10 @@ def test_an_average_needs_a_validation_split(clinic: Any, tmp_path: Path) -> Non
 def test_systems_with_one_frozen_backbone_read_the_documents_once(
     clinic: Any, small_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backbone = f"model.backbone={{name: hf-encoder, model: {small_model(BertConfig)}, max_tokens: 16, adapter: none}}"
+    backbone = (
+        f"model.backbone={{name: hf-encoder, model: {small_model(BertConfig)}, max_tokens: "
+        f"16, adapter: none}}"
+    )
     clinic("mig")
     for tag, rate in ((None, 0.001), ("other", 0.01)):
         clinic(

@@ -130,7 +130,9 @@ def test_corrections_of_relevance_change_what_is_planted(prepared: Any) -> None:
 
 
 def test_a_killed_process_loses_at_most_the_epoch_under_way(clinic: Any) -> None:
-    """SIGKILL leaves no time to save: what counts is the last whole checkpoint, and the lock that the system releases."""
+    """SIGKILL leaves no time to save: what counts is the last whole checkpoint, and the lock
+    that the system releases.
+    """
     sets = ["pretrain-attn.epochs=12", "pretrain-attn.patience=12", "machine.threads=1"]
     clinic("mig")
     clinic("pretrain-attn", *sets, tag="whole")
@@ -190,7 +192,9 @@ def test_a_dropped_connection_loses_nothing(clinic: Any) -> None:
 def test_the_frozen_backbone_reads_once_for_both_trainings(
     clinic: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second command has the network from the run, where all options of the backbone are written out."""
+    """The second command has the network from the run, where all options of the backbone are
+    written out.
+    """
     module, tokenize, tokenised = TinyBackbone.module, TinyBackbone.tokenize, Counter[str]()
     monkeypatch.setattr(
         TinyBackbone, "module", lambda backbone: module(backbone).requires_grad_(False)

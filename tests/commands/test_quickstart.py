@@ -1,4 +1,6 @@
-"""`plant quickstart`: the shipped recipe on whatever backbone is there, and what it says to do next."""
+"""`plant quickstart`: the shipped recipe on whatever backbone is there, and what it says to do
+next.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How often each command reads the texts of a corpus, splits them into words, and tokenises them."""
+"""How often each command reads the texts of a corpus, splits them into words, and tokenises
+them.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from plant_cli.scoring.review_sheets import REVIEW_COLUMNS
 
 @pytest.fixture
 def scored(prepared: Any, tmp_path: Path) -> Any:
-    """`scored(**options)` runs `review export` of the test split, `scored.read(sheets, …)` reads what was decided."""
+    """`scored(**options)` runs `review export` of the test split, `scored.read(sheets, …)`
+    reads what was decided.
+    """
     clinic = prepared("scorers")
 
     def export(**options: Any) -> Result:
@@ -142,7 +144,8 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
     ]
     aside = tmp_path / "corrected.aside.jsonl"
     assert listener.warnings == [
-        f"the label is retired or unknown: 2 rows kept in {aside}, first 'retired' in {sheet}, row 2",
+        f"the label is retired or unknown: 2 rows kept in {aside}, first 'retired' in {sheet}, "
+        "row 2",
         f"the document is not known: 1 row kept in {aside}, first 'one' in {sheet}, row 3",
     ]
     assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + [
@@ -162,7 +165,8 @@ def test_corrections_go_into_the_corpus_of_the_reviewer(scored: Any, tmp_path: P
     a, b, c, d, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
     corpus, out, reporter = tmp_path / "corpus.csv", tmp_path / "out.csv", SilentReporter()
     corpus.write_text(
-        f"doc_id,year,text,labels\n1,1999,text of 1,{a};{b}\n3,2001,text of 3,{c};{b}\n4,2002,Wholly different words,{a};{d}\n"
+        f"doc_id,year,text,labels\n1,1999,text of 1,{a};{b}\n3,2001,text of "
+        f"3,{c};{b}\n4,2002,Wholly different words,{a};{d}\n"
     )
     rows = [
         row("1", b, "reject"),

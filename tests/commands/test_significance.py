@@ -88,7 +88,8 @@ def test_the_published_rule(played):
     assert published["over"] == "documents"
     assert (
         found["text_paper"]
-        == f"100.0▲ (+{100 * published['gain']:.1f}, [{100 * published['low']:.1f}, {100 * published['high']:.1f}])"
+        == f"100.0▲ (+{100 * published['gain']:.1f}, [{100 * published['low']:.1f}, "
+        f"{100 * published['high']:.1f}])"
     )
     assert result.tables[0].rows[0][-1] == found["text_paper"]
     assert "its p shrinks as --bootstrap grows" in result.tables[0].notes[2]
@@ -321,7 +322,9 @@ def test_every_system_is_found_before_one_is_measured(played, monkeypatch):
 
 
 def test_a_file_with_an_order_of_labels(played, tmp_path):
-    """Right labels for every document, as XMLRepository sparse text whose numbers count backwards."""
+    """Right labels for every document, as XMLRepository sparse text whose numbers count
+    backwards.
+    """
     order = [f"label {5 - i}" for i in range(6)]
     (tmp_path / "labels.txt").write_text("\n".join(order) + "\n")
     rows = [

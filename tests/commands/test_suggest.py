@@ -1,4 +1,6 @@
-"""Labels for new texts: the same scores as `predict`, from a table or a text, on screen or in a file; bad input is named."""
+"""Labels for new texts: the same scores as `predict`, from a table or a text, on screen or in a
+file; bad input is named.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def listener() -> SilentReporter:
 
 
 def heard(listener: SilentReporter) -> list[str]:
-    """The warnings, but for those that a text tells the model little: the clinic knows no English."""
+    """The warnings, but for those that a text tells the model little: the clinic knows no
+    English.
+    """
     return [warning for warning in listener.warnings if "tell the model" not in warning]
 
 
@@ -198,7 +202,9 @@ def test_columns_that_nothing_is_in_are_not_written(tmp_path: Path) -> None:
 def test_json_lines_on_standard_input_are_answered_one_by_one(
     trained: Any, monkeypatch: pytest.MonkeyPatch, listener: SilentReporter
 ) -> None:
-    """The answer to a line is there before the next line is read; one that cannot be read has an answer, too."""
+    """The answer to a line is there before the next line is read; one that cannot be read has
+    an answer, too.
+    """
     order: list[str] = []
 
     class Asking(io.BytesIO):
@@ -457,7 +463,8 @@ def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(
         trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
     )
     assert heard(listener) == [
-        "in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"
+        "in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks "
+        "at more"
     ]
 
 
@@ -472,7 +479,8 @@ def test_nothing_is_suggested_for_an_empty_text(
     assert [bool(labels) for labels in found["labels"].to_list()] == [True, False, False]
     assert heard(listener) == ["2 of 3 texts are empty: nothing is suggested for them"]
     assert listener.warnings[1:] == [
-        "1 of 3 texts tell the model nothing: no word is one that it learned from; the network alone, which reads parts of words, "
+        "1 of 3 texts tell the model nothing: no word is one that it learned from; the network "
+        "alone, which reads parts of words, "
         "suggests labels (a)"
     ]
 
@@ -480,7 +488,9 @@ def test_nothing_is_suggested_for_an_empty_text(
 def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(
     clinic: Any, tmp_path: Path
 ) -> None:
-    """What `finetune` excludes is kept with the model; figures and threshold of validation know of it; eval counts them as missed."""
+    """What `finetune` excludes is kept with the model; figures and threshold of validation know
+    of it; eval counts them as missed.
+    """
     given = {"network": False, "scorers": ["words"]}
     clinic("finetune", flags={"finetune": given})
     best = clinic(
@@ -538,7 +548,8 @@ def test_without_a_network_nothing_is_suggested_for_a_text_of_unknown_words(
     assert (len(rows) > 0, listener.warnings) == (True, [])
     assert suggest(text=UNKNOWN[0]).summary["suggestions"] == 0
     assert listener.warnings == [
-        "1 of 1 texts tell the model nothing: no word is one that it learned from; nothing is suggested for them (text)"
+        "1 of 1 texts tell the model nothing: no word is one that it learned from; nothing is "
+        "suggested for them (text)"
     ]
     texts = [*UNKNOWN, usual]
     (tmp_path / "folder").mkdir()

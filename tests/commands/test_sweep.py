@@ -138,7 +138,9 @@ def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep, tmp_
 
 @pytest.fixture
 def side_by_side(monkeypatch):
-    """In place of processes: a step is done when it is waited for. Gives the names of the steps that were at work at once."""
+    """In place of processes: a step is done when it is waited for. Gives the names of the steps
+    that were at work at once.
+    """
     together = []
 
     def submit(work, request, *arguments):

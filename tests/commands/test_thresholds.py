@@ -70,7 +70,9 @@ def test_targets_side_by_side(clinic, decided):
 
 
 def test_a_tag_is_no_path_where_a_folder_is_called_so(clinic, decided, monkeypatch):
-    """`cd plant-run && plant eval --run . --thresholds thresholds`: the folders of the run lie in the working directory."""
+    """`cd plant-run && plant eval --run . --thresholds thresholds`: the folders of the run lie
+    in the working directory.
+    """
     monkeypatch.chdir(clinic.path)
     decided("system=finetune", "target=[f1]", tag="strict")
     (clinic.path / "strict").mkdir()
@@ -111,7 +113,10 @@ def test_what_to_do_next_is_for_the_same_system(clinic, decided):
     assert (
         clinic("predict", tag="baseline").next_step == "plant eval --tag baseline --bootstrap 1000"
     )
-    own = "plant suggest new.csv --thresholds thresholds, or plant eval --thresholds thresholds --tag decided"
+    own = (
+        "plant suggest new.csv --thresholds thresholds, or plant eval --thresholds thresholds "
+        "--tag decided"
+    )
     assert decided("target=[f1]").next_step == own
     assert (
         clinic("eval", "eval.thresholds=thresholds", "eval.bootstrap=0", tag="decided")

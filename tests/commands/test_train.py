@@ -1,4 +1,6 @@
-"""`plant train`: the steps it takes, what it goes on with after a stop, and what it says of the model."""
+"""`plant train`: the steps it takes, what it goes on with after a stop, and what it says of the
+model.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class MeasuredOptions(Options):
 
 
 class PlayedSteps:
-    """The steps of `plant train`, played; `seconds` is what `plan` forecasts, and those in `stopped` end by Ctrl-C."""
+    """The steps of `plant train`, played; `seconds` is what `plan` forecasts, and those in
+    `stopped` end by Ctrl-C.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -166,7 +170,8 @@ def test_scorers_alone_by_default(steps: PlayedSteps, catalogue: Path) -> None:
     table = result.tables[0]
     assert [list(row[:2]) for row in table.rows] == [["words", 0.5], ["all together", 0.5]]
     assert table.notes[:-1] == [
-        "9 documents of test, which training did not see; MAP of all together 25.0 [25.0, 25.0], 95% interval over documents",
+        "9 documents of test, which training did not see; MAP of all together 25.0 [25.0, 25.0], "
+        "95% interval over documents",
         f"a network may add to this: `plant train {catalogue} --hours 1` trains one, "
         "and keeps it if validation says that it adds",
     ]
@@ -221,7 +226,8 @@ def test_what_was_stopped_goes_on_and_the_finished_model_stays(
         steps(catalogue, hours=1)
     assert (
         caught.value.todo
-        == "the same command goes on where it stopped; `plant suggest` uses the model that is finished"
+        == "the same command goes on where it stopped; `plant suggest` uses the model that is "
+        "finished"
     )
     run = steps.folder / "run"
     assert (run / ".finetune.previous" / "work.txt").read_text() == "finetune (scorers)"

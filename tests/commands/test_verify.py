@@ -83,7 +83,9 @@ def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
 def test_a_run_that_is_written_meanwhile_is_not_judged(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What looks like damage may be the work of another command: its files are not yet those of its record."""
+    """What looks like damage may be the work of another command: its files are not yet those of
+    its record.
+    """
 
     def examine(opened: Run) -> Iterator[tuple[str, list[FileState]]]:
         record = run / "mig" / "stage.json"
@@ -119,7 +121,9 @@ def test_every_figure_follows_from_the_predictions(evaluated: Any) -> None:
 
 
 def test_a_figure_that_was_changed_with_its_record_is_found(evaluated: Any, tmp_path: Path) -> None:
-    """Somebody polishes P@1 of the baseline and writes the new hash into the record: only computing it again shows that."""
+    """Somebody polishes P@1 of the baseline and writes the new hash into the record: only
+    computing it again shows that.
+    """
     folder = tmp_path / "run" / "eval-baseline"
     content = json.loads((folder / "metrics.json").read_text())
     content["metrics"]["P@1"]["value"] = 0.75

@@ -49,7 +49,8 @@ def edit(kind: str, label: str, **cells: str) -> dict[str, Any]:
 
 NEW = edit("add", "n", title="Kidney")
 CASES: dict[str, tuple[list[dict[str, Any]], list[list[str]], dict[str, str]]] = {
-    # the edits; labels of the documents of train, then of validation; titles that are others than before ("": gone)
+    # the edits; labels of the documents of train, then of validation; titles that are others than
+    # before ("": gone)
     "rename": ([edit("rename", "a", title="High temperature")], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"a": "High temperature"}),
     "title": ([edit("title", "b", title="Kidney")], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"b": "Kidney"}),
     "retire": ([edit("retire", "a")], [[], ["b"], ["b"], ["c"], ["c"]], {"a": ""}),
@@ -170,7 +171,8 @@ ROWS = [
         ("e.jsonl", "\n".join(map(json.dumps, ROWS))),
         (
             "e.yaml",
-            "- {edit: add, label: 007, title: Kidney}\n- edit: split\n  label: a\n  into: [007, b|c]\n",
+            "- {edit: add, label: 007, title: Kidney}\n- edit: split\n  label: a\n  into: [007, "
+            "b|c]\n",
         ),
     ],
 )

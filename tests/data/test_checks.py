@@ -73,7 +73,8 @@ def test_repeated_ids_are_named_with_their_rows() -> None:
     assert (finding.level, finding.count) == ("fatal", 4)
     assert (
         finding.where
-        == "'a', document 1 of train; 'a', document 3 of train; 'b', document 2 of train; 'b', document 1 of test"
+        == "'a', document 1 of train; 'a', document 3 of train; 'b', document 2 of train; 'b', "
+        "document 1 of test"
     )
     assert finding.to_error().what == "4 documents share their id with another, or have none"
     assert "--id-column" in finding.to_error().todo
@@ -397,7 +398,9 @@ def test_pairs_are_those_of_the_plain_reference() -> None:
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts without words and texts with too few lie between the others; a block is one text, two texts or some of the candidates."""
+    """Texts without words and texts with too few lie between the others; a block is one text,
+    two texts or some of the candidates.
+    """
     short = ["", "too short", "of three triples at least"]
     texts = pl.Series(
         [one for i in range(30) for one in (text(i % 7), *(short if i % 8 == 1 else []))]

@@ -1,4 +1,6 @@
-"""Vocabularies of other kinds: RDF that is not plain SKOS, JSKOS, classifications in XML; and their languages."""
+"""Vocabularies of other kinds: RDF that is not plain SKOS, JSKOS, classifications in XML; and
+their languages.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +33,30 @@ def read(
     ("turtle", "row"),
     [
         (
-            'x:1 a skos:Concept ; xl:prefLabel x:l1 ; xl:altLabel [ xl:literalForm "Petroleum"@en ] . x:l1 a xl:Label ;'
+            "x:1 a skos:Concept ; xl:prefLabel x:l1 ; xl:altLabel [ xl:literalForm "
+            '"Petroleum"@en ] . x:l1 a xl:Label ;'
             ' xl:literalForm "Oil"@en .',
             ("http://x/1", "Oil", ["Petroleum"], []),
         ),
         (
-            'x:1 a skos:Concept ; rdfs:label "Oil"@en ; skos:broader x:0 . x:s a skos:ConceptScheme ; rdfs:label "All"@en .',
+            'x:1 a skos:Concept ; rdfs:label "Oil"@en ; skos:broader x:0 . x:s a '
+            'skos:ConceptScheme ; rdfs:label "All"@en .',
             ("http://x/1", "Oil", [], ["http://x/0"]),
         ),
         (
-            'x:1 a owl:Class ; rdfs:label "Oil" ; rdfs:subClassOf x:0 ; obo:hasExactSynonym "Petroleum" . x:p a owl:ObjectProperty ;'
+            'x:1 a owl:Class ; rdfs:label "Oil" ; rdfs:subClassOf x:0 ; obo:hasExactSynonym '
+            '"Petroleum" . x:p a owl:ObjectProperty ;'
             ' rdfs:label "has" .',
             ("http://x/1", "Oil", ["Petroleum"], ["http://x/0"]),
         ),
         (
-            'x:1 mads:authoritativeLabel "Oil"@en ; mads:hasVariant [ mads:variantLabel "Petroleum"@en ] ; mads:hasBroaderAuthority x:0 .',
+            'x:1 mads:authoritativeLabel "Oil"@en ; mads:hasVariant [ mads:variantLabel '
+            '"Petroleum"@en ] ; mads:hasBroaderAuthority x:0 .',
             ("http://x/1", "Oil", ["Petroleum"], ["http://x/0"]),
         ),
         (
-            'x:1 a mesh:TopicalDescriptor ; rdfs:label "Oil"@en . x:t a mesh:Term ; rdfs:label "Oil"@en .',
+            'x:1 a mesh:TopicalDescriptor ; rdfs:label "Oil"@en . x:t a mesh:Term ; rdfs:label '
+            '"Oil"@en .',
             ("http://x/1", "Oil", [], []),
         ),
         (
@@ -92,8 +99,8 @@ def test_another_name_than_skos_is_said(tmp_path: Path) -> None:
 
 
 THREE = (
-    PREFIXES
-    + 'x:1 skos:prefLabel "Oil"@en, "Öl"@de, "Öljy"@fi ; skos:altLabel "Erdöl"@de . x:2 skos:prefLabel "Gas"@en, "Kaasu"@fi .'
+    PREFIXES + 'x:1 skos:prefLabel "Oil"@en, "Öl"@de, "Öljy"@fi ; skos:altLabel "Erdöl"@de . x:2 '
+    'skos:prefLabel "Gas"@en, "Kaasu"@fi .'
 )
 TABLE = "uri\tlabel_en\tlabel_ger\tlabel_fi\nhttp://x/1\tOil\tÖl\tÖljy\nhttp://x/2\tGas\t\tKaasu\n"
 JSKOS = "\n".join(
@@ -275,8 +282,14 @@ def test_xml_is_in_the_encoding_that_it_declares(encoding: str, tmp_path: Path) 
     text = f"<?xml version='1.0' encoding='{encoding}'?>{CLAML.replace('Diabetes', 'Zöliakie')}"
     (tmp_path / "v").write_bytes(text.encode(encoding))
     assert read_vocabulary(tmp_path / "v", encoding="cp1250")[0]["title"][0] == "Zöliakie"
-    rdf = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:skos="http://www.w3.org/2004/02/skos/core#"'
-    text = f"<rdf:RDF {rdf}><skos:Concept rdf:about='http://x/1'><skos:prefLabel>Öl</skos:prefLabel></skos:Concept></rdf:RDF>"
+    rdf = (
+        'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+        'xmlns:skos="http://www.w3.org/2004/02/skos/core#"'
+    )
+    text = (
+        f"<rdf:RDF {rdf}><skos:Concept "
+        "rdf:about='http://x/1'><skos:prefLabel>Öl</skos:prefLabel></skos:Concept></rdf:RDF>"
+    )
     assert read(tmp_path, f"<?xml version='1.0' encoding='{encoding}'?>{text}".encode(encoding))[0][
         "title"
     ].to_list() == ["Öl"]

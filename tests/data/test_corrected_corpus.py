@@ -1,4 +1,6 @@
-"""Corrected labels in a person's own table: cells in their own form, other columns as they are, rows for more documents."""
+"""Corrected labels in a person's own table: cells in their own form, other columns as they are,
+rows for more documents.
+"""
 
 from __future__ import annotations
 

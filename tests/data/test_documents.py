@@ -184,7 +184,9 @@ def test_batches_change_neither_digests_nor_fingerprints(
 
 
 def test_a_missing_id_does_not_stop_the_reading() -> None:
-    """It is refused afterwards, with all other documents that have none; nothing is said of it while the corpus is read."""
+    """It is refused afterwards, with all other documents that have none; nothing is said of it
+    while the corpus is read.
+    """
     frame = pl.DataFrame({"doc_id": ["a", None], "text": ["x", "y"], "labels": [["l"], ["l"]]})
     first = read_first(Dataset(splits={"train": frame.lazy()}), SilentReporter())
     assert first.digests["train"]["doc_id"].to_list() == ["a", None]

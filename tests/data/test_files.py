@@ -1,4 +1,6 @@
-"""Files that are whole or not there, lines of files in any encoding, and rows that cannot be read."""
+"""Files that are whole or not there, lines of files in any encoding, and rows that cannot be
+read.
+"""
 
 from __future__ import annotations
 
@@ -709,7 +711,10 @@ def test_nothing_is_left_of_what_failed() -> None:
 
 
 def test_the_files_vanish_with_the_process(tmp_path: Path) -> None:
-    code = "import polars as pl; from plant_cli.data.lines import spool; print(spool([pl.DataFrame({'a': [7]})])[0].collect().item())"
+    code = (
+        "import polars as pl; from plant_cli.data.lines import spool; "
+        "print(spool([pl.DataFrame({'a': [7]})])[0].collect().item())"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"TMPDIR": str(tmp_path), "PATH": ""},

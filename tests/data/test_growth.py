@@ -1,4 +1,6 @@
-"""A corpus that is read again: what is new, changed or gone, which split documents keep, and what new ones have that is different."""
+"""A corpus that is read again: what is new, changed or gone, which split documents keep, and
+what new ones have that is different.
+"""
 
 from __future__ import annotations
 

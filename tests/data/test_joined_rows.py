@@ -54,7 +54,8 @@ def test_rows_of_one_text_become_one_document() -> None:
     labels = [["a", "b"], ["a"], ["c", "a", "d"], ["b"], ["a"], ["c"]]
     assert list(read(joined).values()) == labels
     assert remarks == [
-        "the corpus: 9 rows hold 6 documents: rows of one text are joined, and their labels with them"
+        "the corpus: 9 rows hold 6 documents: rows of one text are joined, and their labels with "
+        "them"
     ]
 
 

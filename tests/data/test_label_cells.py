@@ -185,7 +185,8 @@ def test_commas_within_labels_that_recur_are_not_cut(separator: str | None, said
 def test_what_was_chosen_is_said_with_an_example_and_its_rival() -> None:
     remark = read(["x|Law; Roman", "Law; Roman", "y|x", "y", "x"])[1]
     assert remark == (
-        "labels are cut at '|', in 2 of 5 cells: 'x|Law; Roman' gives 'x', 'Law; Roman'; at ';', in 2, 'x|Law; Roman' would give "
+        "labels are cut at '|', in 2 of 5 cells: 'x|Law; Roman' gives 'x', 'Law; Roman'; at ';', "
+        "in 2, 'x|Law; Roman' would give "
         "'x|Law', 'Roman' (--label-separator names another separator; '' for one label per cell)"
     )
     assert str(read(OBJECTS)[1]).endswith(
@@ -194,8 +195,8 @@ def test_what_was_chosen_is_said_with_an_example_and_its_rival() -> None:
     assert labels_of(OBJECTS, key="id")[1] == ["1", "2"]
     words = ["world news", "news", "world", "news world", "sport news", "sport"]
     assert (
-        "made of the same parts with blanks between: 'world news' gives 'world', 'news' with --label-separator ' '"
-        in str(read(words)[1])
+        "made of the same parts with blanks between: 'world news' gives 'world', 'news' with "
+        "--label-separator ' '" in str(read(words)[1])
     )
 
 

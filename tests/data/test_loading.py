@@ -218,7 +218,9 @@ def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(
 def test_the_run_of_the_environment_has_a_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that reads a corpus outside of any run takes that of the run that PLANT_RUN names."""
+    """A command that reads a corpus outside of any run takes that of the run that PLANT_RUN
+    names.
+    """
     pl.DataFrame({**ROWS, "split": ["train", "validation", "test"]}).write_parquet(
         tmp_path / "data.parquet"
     )

@@ -134,7 +134,8 @@ def test_short_rows_are_counted(tmp_path: Path) -> None:
     found, remarks = read(tmp_path / "x.csv", "a text over\ntwo lines,a\n")
     assert found == [["a text over", ""], ["two lines", "a"]]
     assert remarks == [
-        f"{tmp_path / 'x.csv'}: fewer than the 2 fields of the header: the others are empty (line 11)"
+        f"{tmp_path / 'x.csv'}: fewer than the 2 fields of the header: the others are empty (line "
+        "11)"
     ]
 
 

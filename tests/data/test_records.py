@@ -286,7 +286,8 @@ def test_readers_ask_for_the_hash_whatever_the_time_says(folder: Path) -> None:
     assert caught.value.where == str(folder / NAMES[0])
     assert (
         caught.value.todo
-        == f"restore the file, or make it again: plant finetune --run {folder.parent} --tag baseline --force"
+        == f"restore the file, or make it again: plant finetune --run {folder.parent} --tag "
+        "baseline --force"
     )
     assert caught.value.exit_code == 4
 

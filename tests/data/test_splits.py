@@ -94,7 +94,9 @@ def long_tail(size: int) -> pl.DataFrame:
 
 
 def worst(parts: dict[Any, pl.DataFrame], source: pl.DataFrame, share: float) -> float:
-    """The mean distance of the share of a label's documents that are in test from the share that was asked for."""
+    """The mean distance of the share of a label's documents that are in test from the share
+    that was asked for.
+    """
     counts = [
         count_labels(frame).rename({"count": name})
         for name, frame in (("all", source), ("test", parts["test"]))
@@ -280,7 +282,8 @@ def test_kept_labels_as_targets_or_with_all_others() -> None:
         "test": take()[0]["test"],
     }, "test keeps all labels"
     assert take(keep_labels="rare:9")[1] == [
-        "4 of 4 labels of train are kept (rare:9), which leaves none out; documents left out: train 0, test 0"
+        "4 of 4 labels of train are kept (rare:9), which leaves none out; documents left out: "
+        "train 0, test 0"
     ]
 
 
@@ -652,7 +655,9 @@ def test_the_corpus_itself_takes_its_place_last(
 def test_no_moment_of_a_replacement_shows_old_documents_beside_new_tables(
     full: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each change of a name there are no documents, or those that belong to what stands beside them."""
+    """After each change of a name there are no documents, or those that belong to what stands
+    beside them.
+    """
     output, rename = tmp_path / "data.csv", os.rename
     write_corpus(read_frames(full), full, output, force=False)
     old, seen = output.read_text(), []
@@ -779,8 +784,8 @@ def test_shards_that_are_no_whole_are_refused(shards: list[str], what: str) -> N
     with pytest.raises(UsageError, match=what) as caught:
         require_whole(given)
     assert (
-        caught.value.where
-        == f"--merge: {', '.join(f'{path} ({shard})' for path, shard in given.items()) or 'nothing'}"
+        caught.value.where == "--merge: "
+        f"{', '.join(f'{path} ({shard})' for path, shard in given.items()) or 'nothing'}"
     )
     assert "`plant mig --shard i/n`" in caught.value.todo
     require_whole({Path("b"): Shard(2, 2), Path("a"): Shard(1, 2)})  # in any order

@@ -481,7 +481,9 @@ def test_the_hold_out_parts_train_and_follows_the_seed(tmp_path: Path) -> None:
 
 
 def test_the_documents_that_are_held_out_are_those_of_a_plain_draw(tmp_path: Path) -> None:
-    """Runs without repeated texts keep their validation split whatever else is done for those with them."""
+    """Runs without repeated texts keep their validation split whatever else is done for those
+    with them.
+    """
     held_out = (
         prepare(
             many(100), SECTION.model_copy(update={"subset_seed": 3}), tmp_path, SilentReporter()
@@ -519,8 +521,8 @@ def test_too_few_different_texts_are_told(tmp_path: Path) -> None:
     corpus = prepare(repeated(["one", "two"] * 20), SECTION, tmp_path, reporter)
     assert not corpus.has_split("validation")
     assert (
-        "there is no validation split, and 40 training documents with 2 different texts are too few to hold any out"
-        in reporter.warnings
+        "there is no validation split, and 40 training documents with 2 different texts are too "
+        "few to hold any out" in reporter.warnings
     )
 
 
@@ -600,8 +602,8 @@ def test_zero_shot_labels_have_a_title_and_no_training_document(
     assert list(corpus.labels.train_counts) == [1, 2, 1, 0, 0, 0]
     assert reporter.warnings == []
     assert (
-        "zero-shot: 3 labels have a title but no training document; the scorer titles can suggest them"
-        in reporter.notes
+        "zero-shot: 3 labels have a title but no training document; the scorer titles can "
+        "suggest them" in reporter.notes
     )
     test = corpus.split("test")
     assert test.gold.toarray().tolist() == [[0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 1, 1]]
@@ -735,10 +737,12 @@ def test_spans_of_nothing_that_is_there_are_counted_and_left_out(
     corpus = prepare(with_evidence(dataset, *EVIDENCE_SPANS, *strange), SECTION, tmp_path, reporter)
     said = [warning for warning in reporter.warnings if "evidence" in warning]
     assert said[0].startswith(
-        "2 evidence spans are of documents that the corpus does not have; they are left out (evidence: row 7"
+        "2 evidence spans are of documents that the corpus does not have; they are left out "
+        "(evidence: row 7"
     )
     assert said[1].startswith(
-        "1 evidence spans name a label that their document does not have; they are left out (evidence: row 9"
+        "1 evidence spans name a label that their document does not have; they are left out "
+        "(evidence: row 9"
     )
     assert len(pl.read_parquet(tmp_path / "evidence.parquet")) == 5
     evidence = corpus.split("train").evidence

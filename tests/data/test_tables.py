@@ -1,4 +1,6 @@
-"""Tables of every format: separators, lists in cells, sparse matrices, damage; what cannot be read is explained."""
+"""Tables of every format: separators, lists in cells, sparse matrices, damage; what cannot be
+read is explained.
+"""
 
 from __future__ import annotations
 

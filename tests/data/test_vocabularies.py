@@ -87,8 +87,8 @@ def test_labels_that_are_titles_keep_their_spelling(tmp_path: Path) -> None:
         dataset(), section(tmp_path, "label,title,synonyms\nu:1,E11,NIDDM\nu:2,I10,\n")
     )
     assert (
-        "2 labels of the documents were found by their titles, such as 'E11' ('u:1' in the vocabulary)"
-        in remarks
+        "2 labels of the documents were found by their titles, such as 'E11' ('u:1' in the "
+        "vocabulary)" in remarks
     )
     assert labels.select("label", "alternatives").collect().rows()[0] == ("E11", ["NIDDM"])
 
@@ -200,8 +200,8 @@ def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
         }
     )
     text = (
-        HEADING
-        + "e11,Diabetes,,,,,\nE11.9,Type 2,,,e11,,\nI10.9,Pressure,,,,yes,e11\nI10.8,Low,,,,,\nZ9,New,,,I10.9,,\n"
+        HEADING + "e11,Diabetes,,,,,\nE11.9,Type "
+        "2,,,e11,,\nI10.9,Pressure,,,,yes,e11\nI10.8,Low,,,,,\nZ9,New,,,I10.9,,\n"
     )
     table, remarks = apply_vocabulary(Dataset(splits={"train": train}), section(tmp_path, text))
     assert table.select("label", "title", "parents", "replaced_by").collect().rows() == [
@@ -213,8 +213,8 @@ def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
         ("Z9", "New", ["i109"], []),
     ]
     assert (
-        "3 labels of the documents were found by leaving aside dots and case, such as 'E11' ('e11' in the vocabulary)"
-        in remarks
+        "3 labels of the documents were found by leaving aside dots and case, such as 'E11' "
+        "('e11' in the vocabulary)" in remarks
     )
 
 
@@ -432,9 +432,18 @@ def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(
     )  # a third column is no part of a title
 
 
-MIMIC3 = '"ROW_ID","ICD9_CODE","SHORT_TITLE","LONG_TITLE"\n4019,"01166","TB pneumonia","Tuberculous pneumonia"\n2,"4019","HT","Hypertension"\n'
-MIMIC4 = "icd_code,icd_version,long_title\nE8500,9,Poisoning by heroin\nE8500,10,Amyloidosis\n0010,9,Cholera\nI10,10,Hypertension\n"
-ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID ICD-10 FY2024),NF EXCL\nA000,Short,Cholera,\n"
+MIMIC3 = (
+    '"ROW_ID","ICD9_CODE","SHORT_TITLE","LONG_TITLE"\n4019,"01166","TB '
+    'pneumonia","Tuberculous pneumonia"\n2,"4019","HT","Hypertension"\n'
+)
+MIMIC4 = (
+    "icd_code,icd_version,long_title\nE8500,9,Poisoning by "
+    "heroin\nE8500,10,Amyloidosis\n0010,9,Cholera\nI10,10,Hypertension\n"
+)
+ORDERED = (
+    "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID ICD-10 FY2024),NF "
+    "EXCL\nA000,Short,Cholera,\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -558,7 +567,8 @@ def test_tables_that_people_have(
         ),
         (
             "label,title\na,Aspirin\na,Acid\n",
-            "1 labels have several titles, such as 'a': the first ('Aspirin') counts, others ('Acid') are other names",
+            "1 labels have several titles, such as 'a': the first ('Aspirin') counts, others "
+            "('Acid') are other names",
         ),
         ("label,title\na,Aspirin\nb,\n", "1 labels have no title"),
     ],
@@ -617,8 +627,8 @@ def test_titles_that_match_no_label(tmp_path: Path) -> None:
 def test_titles_for_fewer_than_half_of_the_labels(tmp_path: Path) -> None:
     reporter = titled(["a", "b", "c"], {"a": "Alpha", "z": "Zeta", "b": None}, tmp_path)
     assert (
-        "only 1 of the 3 labels of train have a title in the table of titles (corpus 'b', table 'z')"
-        in reporter.warnings[0]
+        "only 1 of the 3 labels of train have a title in the table of titles (corpus 'b', table "
+        "'z')" in reporter.warnings[0]
     )
     assert "(corpus 'b'):" in titled(["a", "b", "c"], {"a": "Alpha"}, tmp_path).warnings[0]
 
@@ -695,7 +705,10 @@ def test_another_language_and_titles_with_a_region_alone(
 
 @pytest.mark.parametrize("node", ['[ <http://x/value> "text"@en ]', "<http://x/note>"])
 def test_notes_and_names_that_are_nodes_are_left_out(node: str) -> None:
-    more = f"<http://x/1> skos:definition {node} ; skos:altLabel {node} . <http://x/2> skos:prefLabel {node} ."
+    more = (
+        f"<http://x/1> skos:definition {node} ; skos:altLabel {node} . <http://x/2> "
+        f"skos:prefLabel {node} ."
+    )
     table, _ = read_skos(TURTLE + more, "turtle", Purpose(), PATH)
     assert table.select("title", "description", "alternatives").rows() == [
         ("Oil", "What burns.", ["Petroleum"]),
@@ -757,7 +770,10 @@ def test_no_context_is_asked_for(address: tuple[str, list[str]], document: str) 
 
 
 def test_a_context_within_the_file_is_read() -> None:
-    context = '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": "http://x/of", "@context": {"b": "http://x/b"}}}'
+    context = (
+        '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": '
+        '"http://x/of", "@context": {"b": "http://x/b"}}}'
+    )
     table, _ = read_skos(
         f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}',
         "json-ld",

@@ -158,7 +158,9 @@ def test_names_are_kept_whole() -> None:
 
 
 def test_letters_alone_are_reduced() -> None:
-    """An analyser gets letters: those before a number that belongs to them, and whole words without digits."""
+    """An analyser gets letters: those before a number that belongs to them, and whole words
+    without digits.
+    """
     asked: list[str] = []
 
     def reduce(word: str) -> str:
@@ -206,29 +208,55 @@ def test_the_rule_is_part_of_the_hash_only_where_it_is_not_letters() -> None:
 
 
 PHRASES = {"none": "as they stand", "lemmas": "as lemmas", "stems": "as stems"}
-FINNISH = "Potilaan sairaus on vakava, ja hän oli sairaalassa, kun hänen sairauttaan ei ollut vielä todettu. Sairauksien hoito se on."
-GERMAN = "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war, wird mit den anderen Hauses auf der Karte von Berlin sein."
+FINNISH = (
+    "Potilaan sairaus on vakava, ja hän oli sairaalassa, kun hänen sairauttaan ei ollut "
+    "vielä todettu. Sairauksien hoito se on."
+)
+GERMAN = (
+    "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war, wird mit den "
+    "anderen Hauses auf der Karte von Berlin sein."
+)
 SENTENCES = {
-    "ar": "كان المريض يعاني من ارتفاع في ضغط الدم الذي ظهر بعد أن توقف عن تناول الدواء في هذا العام.",
-    "bg": "Пациентът е приет в болницата с висока температура, която се е появила преди три дни, но не е лекуван.",
-    "cs": "Pacient byl přijat do nemocnice s horečkou, která se objevila před třemi dny, ale nebyl léčen a je v péči lékaře.",
-    "da": "Patienten blev indlagt på hospitalet med feber, som var begyndt efter en rejse, og han er ikke i behandling af lægen.",
-    "de": "Der Patient wurde mit Fieber in das Krankenhaus aufgenommen, das nach einer Reise begonnen hatte und nicht behandelt wurde.",
-    "en": "The patient was admitted to the hospital with a fever that had begun after a journey and was not treated.",
-    "es": "El paciente fue ingresado en el hospital con una fiebre que había comenzado tras un viaje y que no se trató.",
-    "et": "Patsient oli haiglas, kui tema palavik tõusis, ja see ei olnud enam sama haigus, mis oli alguses, kuid arst ei teadnud.",
-    "fi": "Potilas oli sairaalassa, kun hänen kuumeensa nousi, ja se ei ollut enää sama tauti, joka hän oli saanut, mutta ei kuollut.",
-    "fr": "Le patient a été admis à l'hôpital avec une fièvre qui avait commencé après un voyage et n'était pas traitée.",
-    "hu": "A beteg lázzal került a kórházba, és az orvos szerint ez nem volt súlyos, de még egy hétig ott kell lennie, mert nincs jól.",
-    "it": "Il paziente è stato ricoverato in ospedale con una febbre che era iniziata dopo un viaggio e non è stata curata.",
-    "nl": "De patiënt werd met koorts in het ziekenhuis opgenomen, die na een reis was begonnen en niet door de arts is behandeld.",
-    "pl": "Pacjent został przyjęty do szpitala z gorączką, która pojawiła się po podróży, ale nie był leczony i nie jest to choroba.",
-    "pt": "O paciente foi internado no hospital com uma febre que começou após uma viagem e que não foi tratada pelo médico.",
-    "ro": "Pacientul a fost internat în spital cu febră, care a apărut după o călătorie, dar nu este tratat și se simte mai rău.",
-    "ru": "Пациент был доставлен в больницу с температурой, которая не снижалась и после поездки, но он не был на лечении.",
-    "sv": "Patienten lades in på sjukhuset med feber som hade börjat efter en resa, och den är inte behandlad av läkaren för det var sent.",
-    "tr": "Hasta, bir yolculuktan sonra başlayan ateş ile hastaneye yatırıldı, ancak bu hastalık için daha önce tedavi olarak verildi.",
-    "uk": "Пацієнт був у лікарні з температурою, яка не знижувалася, але він не мав цього до поїздки, як і його син та дочка.",
+    "ar": "كان المريض يعاني من ارتفاع في ضغط الدم الذي ظهر بعد أن توقف عن تناول الدواء في هذا "
+    "العام.",
+    "bg": "Пациентът е приет в болницата с висока температура, която се е появила преди три дни, "
+    "но не е лекуван.",
+    "cs": "Pacient byl přijat do nemocnice s horečkou, která se objevila před třemi dny, ale "
+    "nebyl léčen a je v péči lékaře.",
+    "da": "Patienten blev indlagt på hospitalet med feber, som var begyndt efter en rejse, og "
+    "han er ikke i behandling af lægen.",
+    "de": "Der Patient wurde mit Fieber in das Krankenhaus aufgenommen, das nach einer Reise "
+    "begonnen hatte und nicht behandelt wurde.",
+    "en": "The patient was admitted to the hospital with a fever that had begun after a journey "
+    "and was not treated.",
+    "es": "El paciente fue ingresado en el hospital con una fiebre que había comenzado tras un "
+    "viaje y que no se trató.",
+    "et": "Patsient oli haiglas, kui tema palavik tõusis, ja see ei olnud enam sama haigus, mis "
+    "oli alguses, kuid arst ei teadnud.",
+    "fi": "Potilas oli sairaalassa, kun hänen kuumeensa nousi, ja se ei ollut enää sama tauti, "
+    "joka hän oli saanut, mutta ei kuollut.",
+    "fr": "Le patient a été admis à l'hôpital avec une fièvre qui avait commencé après un voyage "
+    "et n'était pas traitée.",
+    "hu": "A beteg lázzal került a kórházba, és az orvos szerint ez nem volt súlyos, de még egy "
+    "hétig ott kell lennie, mert nincs jól.",
+    "it": "Il paziente è stato ricoverato in ospedale con una febbre che era iniziata dopo un "
+    "viaggio e non è stata curata.",
+    "nl": "De patiënt werd met koorts in het ziekenhuis opgenomen, die na een reis was begonnen "
+    "en niet door de arts is behandeld.",
+    "pl": "Pacjent został przyjęty do szpitala z gorączką, która pojawiła się po podróży, ale "
+    "nie był leczony i nie jest to choroba.",
+    "pt": "O paciente foi internado no hospital com uma febre que começou após uma viagem e que "
+    "não foi tratada pelo médico.",
+    "ro": "Pacientul a fost internat în spital cu febră, care a apărut după o călătorie, dar nu "
+    "este tratat și se simte mai rău.",
+    "ru": "Пациент был доставлен в больницу с температурой, которая не снижалась и после "
+    "поездки, но он не был на лечении.",
+    "sv": "Patienten lades in på sjukhuset med feber som hade börjat efter en resa, och den är "
+    "inte behandlad av läkaren för det var sent.",
+    "tr": "Hasta, bir yolculuktan sonra başlayan ateş ile hastaneye yatırıldı, ancak bu hastalık "
+    "için daha önce tedavi olarak verildi.",
+    "uk": "Пацієнт був у лікарні з температурою, яка не знижувалася, але він не мав цього до "
+    "поїздки, як і його син та дочка.",
     "el": "Ο ασθενής εισήχθη στο νοσοκομείο με πυρετό.",
     "he": "החולה אושפז בבית החולים עם חום.",
     "hi": "मरीज को बुखार के साथ अस्पताल में भर्ती किया गया और उस का इलाज नहीं हुआ है।",
@@ -299,7 +327,9 @@ def test_without_any_analyser_words_stay_as_they_are(
 
 
 def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's analyser in one file: registered, nothing installed; its one language need not be recognised."""
+    """A stranger's analyser in one file: registered, nothing installed; its one language need
+    not be recognised.
+    """
     path = (
         Path(__file__).parents[2]
         / "docs"
@@ -350,14 +380,16 @@ def test_texts_in_no_recognised_language_stay_as_they_are(asked: str) -> None:
     assert found.hash == PLAIN.hash
     assert told.warnings == (
         [
-            f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"
+            f"words are counted as they stand, not as {asked}: the language of the documents is "
+            "not recognised"
         ]
         if asked in ("lemmas", "stems")
         else []
     )
     assert told.notes == (
         [
-            "words are counted as they stand: the language of the documents is not recognised (--analyser)"
+            "words are counted as they stand: the language of the documents is not recognised "
+            "(--analyser)"
         ]
         if asked == "auto"
         else []
@@ -475,7 +507,8 @@ def test_a_sentence_is_enough(code: str, text: str) -> None:
         "",
         "12.5 mg, 3 × 4; 2021-05-06",
         "Pneumonia bilateral",
-        "DIN 14-3:1971 ; DIN 14-4:1971 ; DIN 16-1:1980 ; DIN EN 1360:2013",  # `din` and `en` are function words, elsewhere
+        # `din` and `en` are function words, elsewhere
+        "DIN 14-3:1971 ; DIN 14-4:1971 ; DIN 16-1:1980 ; DIN EN 1360:2013",
         "Qtly div 35 cts vs 35 cts in prior qtr Payable April one Record March 14",
     ],
 )

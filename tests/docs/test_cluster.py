@@ -1,4 +1,6 @@
-"""The examples for clusters, with two workers of this machine: the sum of the shards is what one process counts, to the last bit."""
+"""The examples for clusters, with two workers of this machine: the sum of the shards is what
+one process counts, to the last bit.
+"""
 
 from __future__ import annotations
 

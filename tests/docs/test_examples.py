@@ -72,7 +72,9 @@ def literals(source: str) -> list[str]:
 
 
 def exists(key: str) -> bool:
-    """Whether a recipe may set `section.option`, or `section.component.option` of any component of that kind."""
+    """Whether a recipe may set `section.option`, or `section.component.option` of any component
+    of that kind.
+    """
     section, option, *more = key.split(".")
     models: dict[str, type[Options]] = {
         **SHARED_SECTIONS,
@@ -89,7 +91,9 @@ def exists(key: str) -> bool:
 
 
 def test_every_value_that_a_message_says_to_set_exists() -> None:
-    """Advice such as `--set model.decoder.elements=…` would otherwise outlive the option that it names."""
+    """Advice such as `--set model.decoder.elements=…` would otherwise outlive the option that
+    it names.
+    """
     set_by_sources = {
         (path.name, key)
         for path in SOURCES

@@ -1,4 +1,6 @@
-"""What the pages show works: links resolve, commands parse, recipes are valid, the README runs in CI."""
+"""What the pages show works: links resolve, commands parse, recipes are valid, the README runs
+in CI.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_the_index_leads_to_every_page() -> None:
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    """Every `plant` command in a shell block, in an indented block or in a recipe's remark, with its page."""
+    """Every `plant` command in a shell block, in an indented block or in a recipe's remark,
+    with its page.
+    """
     lines = [
         (page, line) for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()
     ]

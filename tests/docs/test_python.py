@@ -1,4 +1,6 @@
-"""The examples of the page *Use from Python* run, one after the other, and do what the page says of them."""
+"""The examples of the page *Use from Python* run, one after the other, and do what the page
+says of them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOT
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The names that the examples define, and what each of them printed, under `printed`; the working directory is theirs."""
+    """The names that the examples define, and what each of them printed, under `printed`; the
+    working directory is theirs.
+    """
     names: dict[str, Any] = {"printed": []}
     with contextlib.chdir(tmp_path_factory.mktemp("python")):
         for example in EXAMPLES:

@@ -1,4 +1,6 @@
-"""The site of the docs needs no script for formulas and loads nothing from elsewhere; its strict build checks the links."""
+"""The site of the docs needs no script for formulas and loads nothing from elsewhere; its
+strict build checks the links.
+"""
 
 from __future__ import annotations
 

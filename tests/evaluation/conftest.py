@@ -83,7 +83,9 @@ class PlayedRun:
     path: Path
 
     def add_system(self, tag, predictions, threshold=0.5):
-        """Predictions {doc_id: {label: score}} of a system of this run: its folders of `predict` and `finetune`."""
+        """Predictions {doc_id: {label: score}} of a system of this run: its folders of
+        `predict` and `finetune`.
+        """
         predict, finetune = (
             self.path / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune")
         )

@@ -1,4 +1,6 @@
-"""AUC of weighted documents against scikit-learn, in blocks of any size, and of two systems whose outputs are swapped."""
+"""AUC of weighted documents against scikit-learn, in blocks of any size, and of two systems
+whose outputs are swapped.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def table(values: Any, memory: int = LARGEST) -> ScoreTable:
 
 
 def draw(seed: int, documents: int = 40, labels: int = 9, levels: int = 6) -> tuple[Any, Any, Any]:
-    """Scores on few levels, gold with a label that nobody has and one that everybody has, and weights of 300 resamples."""
+    """Scores on few levels, gold with a label that nobody has and one that everybody has, and
+    weights of 300 resamples.
+    """
     rng = np.random.default_rng(seed)
     gold = (rng.random((documents, labels)) < 0.15).astype(np.int64)
     gold[:, 0], gold[:, 1], gold[0] = 0, 1, 0
@@ -145,7 +149,9 @@ def test_a_field_is_not_filled_by_one_document_too_many() -> None:
 
 @pytest.fixture
 def both(make_random):
-    """Two systems on the same documents with every score; the second writes scores on another scale."""
+    """Two systems on the same documents with every score; the second writes scores on another
+    scale.
+    """
     rng = np.random.default_rng(0)
     data = replace(make_random(0), train_counts=np.arange(1, 11))
     tables = [rng.normal(size=(15, 10)), 7 * rng.normal(size=(15, 10)) - 30]

@@ -1,4 +1,6 @@
-"""Resamples as weights against really drawing the documents again; paired tests against full enumeration and scipy."""
+"""Resamples as weights against really drawing the documents again; paired tests against full
+enumeration and scipy.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -93,7 +95,8 @@ NEARLY = np.array([1 - 2e-16, 1.0, 1 + 2e-16])
             (0.5, 0.5),
         ),  # resamples that define nothing are left out
         (np.nan, np.array([np.nan]), 0.95, {}, (np.nan, np.nan)),
-        # ten documents of one mind are no certainty: Wilson's interval of 10 out of 10 and of 0 out of 10
+        # ten documents of one mind are no certainty: Wilson's interval of 10 out of 10 and of 0 out
+        # of 10
         (1.0, np.full(50, 1.0), 0.95, SHARE, (0.722467, 1.0)),
         (0.0, np.full(50, 0.0), 0.95, SHARE, (0.0, 0.277533)),
         (
@@ -173,7 +176,9 @@ def test_a_metric_of_pairs_is_left_out_alike():
 
 
 def test_labels_of_one_document_widen_an_interval():
-    """Recall of 40 labels with a document each, half of them found: their share has the binomial's standard error, not the resamples'."""
+    """Recall of 40 labels with a document each, half of them found: their share has the
+    binomial's standard error, not the resamples'.
+    """
     found = np.arange(40) % 2 == 0
     hits = csr_array((found.astype(float), (np.arange(40), np.arange(40))), shape=(40, 40))
     metric = MetricValue(
@@ -286,7 +291,9 @@ def test_signed_ranks_of_fifths_are_those_of_whole_numbers(size):
 
 
 def test_which_system_stands_first_does_not_matter():
-    """With ties and few documents, where patterns that equal the observed one count on both sides."""
+    """With ties and few documents, where patterns that equal the observed one count on both
+    sides.
+    """
     rng = np.random.default_rng(2)
     a, b = rng.integers(0, 6, 9) / 5, rng.integers(0, 6, 9) / 5
     assert compare_ranks(a, b) == compare_ranks(b, a)
@@ -306,7 +313,9 @@ def test_documents_that_differ_by_rounding_alone_do_not_differ():
 
 
 def test_swapping_by_weights_is_exact_where_all_swaps_are_known():
-    """Three documents on which A is better by 1 each: 2 of 8 swaps reach the observed difference."""
+    """Three documents on which A is better by 1 each: 2 of 8 swaps reach the observed
+    difference.
+    """
     values = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     joined = WeightedMetric(
         name="m", documents=6, compute=lambda weights: weights @ values / weights.sum(axis=1)

@@ -162,7 +162,9 @@ def test_the_same_seed_gives_the_same_result():
 
 
 def test_resamples_that_define_no_difference_are_left_out():
-    """Only the first of three documents has gold of the bin: a third of the resamples do not draw it."""
+    """Only the first of three documents has gold of the bin: a third of the resamples do not
+    draw it.
+    """
     gold = np.array([1.0, 0.0, 0.0])
     [found] = quick(
         [ratio_of_sums("R@10[1-5]", gold, gold)], [ratio_of_sums("R@10[1-5]", 0 * gold, gold)]
@@ -171,7 +173,9 @@ def test_resamples_that_define_no_difference_are_left_out():
 
 
 def test_the_published_rule():
-    """Per-document metrics by their documents, others by replicates, all with plain percentiles and the mean over replicates."""
+    """Per-document metrics by their documents, others by replicates, all with plain percentiles
+    and the mean over replicates.
+    """
     rng = np.random.default_rng(3)
     counters = [csr_array((rng.random((80, 30)) < share).astype(float)) for share in (0.3, 0.2)]
     a, b = (
@@ -214,7 +218,9 @@ def test_more_replicates_shrink_the_published_p_of_f1_and_no_other():
 
 
 def test_a_metric_of_pairs_is_compared_as_any_other():
-    """A WeightedMetric that is a mean over documents: the interval of that mean, and about its p."""
+    """A WeightedMetric that is a mean over documents: the interval of that mean, and about its
+    p.
+    """
     rng = np.random.default_rng(6)
     values = rng.random(60) / 4, rng.random(60) / 4 + 0.01
 
@@ -252,7 +258,9 @@ def test_effect_and_power():
 
 
 def test_the_power_note_holds_by_simulation():
-    """With as many documents as it names, a true difference of one point is significant in four of five test sets."""
+    """With as many documents as it names, a true difference of one point is significant in four
+    of five test sets.
+    """
     rng = np.random.default_rng(8)
     documents = needed_documents(100, 0.1 / np.sqrt(100))
     found = rng.normal(0.01, 0.1, (2000, documents))
@@ -266,7 +274,9 @@ DOCUMENTS, LABELS = 12, 3
 
 
 def draw_seed(seed):
-    """A mean with an undefined document, and two averages of F1 over labels that share their counters."""
+    """A mean with an undefined document, and two averages of F1 over labels that share their
+    counters.
+    """
     rng = np.random.default_rng(seed)
     values = rng.random(DOCUMENTS)
     values[3] = np.nan

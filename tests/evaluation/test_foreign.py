@@ -1,4 +1,6 @@
-"""Predictions in the shapes that other tools write: the same content gives the same figures, whatever the shape."""
+"""Predictions in the shapes that other tools write: the same content gives the same figures,
+whatever the shape.
+"""
 
 import json
 from dataclasses import replace
@@ -104,7 +106,8 @@ SHAPES = {
     "pairs without a header": pairs("{d}\t{l}\t{s}\n"),
     "pairs without a header, comma": pairs("{d},{l},{s}\n"),
     "pairs with decimal commas": pairs("{d};{l};{s}\n", head="doc_id;label;score\n", number=comma),
-    "pairs with a rank, from the last": "rank,doc_id,label,score\n2,001,http://x/7,0.25\n1,001,I10,0.9\n1,002,atrial fibrillation,0.5\n",
+    "pairs with a rank, from the last": "rank,doc_id,label,score\n2,001,http://x/7,0.25\n1,001,I10,0.9\n1,002,atrial "
+    "fibrillation,0.5\n",
     "a TREC run with tabs": pairs("{d}\tQ0\t{l}\t{r}\t{s}\tme\n"),
     "lists in JSON": lists(json.dumps, float),
     "lists of Python": lists(repr, float),
@@ -113,7 +116,8 @@ SHAPES = {
     "cells with | and decimal commas": lists(lambda values: "|".join(map(str, values)), comma),
     "lists as numpy prints them": lists(lambda values: str(np.array(values)), float),
     "label:score in cells": "doc_id;predictions\n001;I10:0.9|http://x/7:0.25\n002;atrial fibrillation:0.5\n003;\n",
-    "label (score) in cells": "doc_id\tsuggestions\n001\tI10 (0.9), http://x/7 (0,25)\n002\tatrial fibrillation (0.50)\n003\t\n",
+    "label (score) in cells": "doc_id\tsuggestions\n001\tI10 (0.9), http://x/7 (0,25)\n002\tatrial fibrillation "
+    "(0.50)\n003\t\n",
     "objects in JSON lines": "".join(
         json.dumps({"doc_id": d, "predictions": OBJECTS[d]}) + "\n" for d in IDS
     ),
@@ -162,7 +166,8 @@ SHAPES = {
     ),
     "scores under a name of its own": pairs("{d},{l},{s}\n", head="doc_id,label,Punkte\n"),
     "missing values and numpy's texts": "doc_id\tpreds\tprobs\n"
-    "001\t[np.str_('I10'), np.str_('http://x/7')]\t[0.9 0.25]\n002\t('atrial fibrillation',)\t[0.5]\n003\tnan\tnan\n",
+    "001\t[np.str_('I10'), np.str_('http://x/7')]\t[0.9 0.25]\n002\t('atrial "
+    "fibrillation',)\t[0.5]\n003\tnan\tnan\n",
     "UTF-16 of a spreadsheet": pairs("{d}\t{l}\t{s}\n", head="doc_id\tlabel\tscore\n").encode(
         "utf-16"
     ),
@@ -229,8 +234,10 @@ def test_fasttext_and_files_without_labels_in_them(made, tmp_path):
     [
         "doc_id,label,score\n001,3,0.9\n001,2,0.25\n002,1,0.5\n",
         '{"001": {"3": 0.9, "2": 0.25}, "002": {"LABEL_1": 0.5}}',
-        '[[{"label": "LABEL_3", "score": 0.9}, {"label": "LABEL_2", "score": 0.25}], [{"label": "LABEL_1", "score": 0.5}], []]',
-        '{"doc_id": "001", "labels": [3, 2], "scores": [0.9, 0.25]}\n{"doc_id": "002", "labels": [1], "scores": [0.5]}\n'
+        '[[{"label": "LABEL_3", "score": 0.9}, {"label": "LABEL_2", "score": 0.25}], [{"label": '
+        '"LABEL_1", "score": 0.5}], []]',
+        '{"doc_id": "001", "labels": [3, 2], "scores": [0.9, 0.25]}\n{"doc_id": "002", "labels": '
+        '[1], "scores": [0.5]}\n'
         '{"doc_id": "003", "labels": [], "scores": []}\n',
     ],
 )
@@ -255,7 +262,10 @@ def test_a_folder_of_annif(made, tmp_path):
 
 def test_gold_beside_predictions_is_never_taken_for_them(made, tmp_path):
     for gold in ("labels", "label", "true_labels", "gold", "y_true"):
-        content = f"doc_id,{gold},predicted,score\n001,I10,http://x/7,0.9\n002,atrial fibrillation,I10,0.8\n"
+        content = (
+            f"doc_id,{gold},predicted,score\n001,I10,http://x/7,0.9\n002,atrial "
+            "fibrillation,I10,0.8\n"
+        )
         assert read(tmp_path, made, content)[0].top.tolist() == [[2], [3], [-1]], gold
 
 
@@ -285,7 +295,8 @@ def test_scores_that_rank_nothing_and_lists_that_are_all_empty_are_told(made, tm
         ),
         (
             ["notes/001", "notes/002"],
-            "what stands before the last slash, colon or #: 'notes/001' in the file, '001' in the corpus",
+            "what stands before the last slash, colon or #: 'notes/001' in the file, '001' in "
+            "the corpus",
         ),
     ],
 )

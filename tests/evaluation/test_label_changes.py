@@ -13,7 +13,9 @@ def compare(gold, lay):
 
 
 def test_documents_by_harm(compare, good, bad):
-    """Assigned at 0.5. Document 1 (gold a c): a c, then d a. 2 (b): b, then a. 3 (c x): c, then d. 4 (y): none. 5 (none): a, then none."""
+    """Assigned at 0.5. Document 1 (gold a c): a c, then d a. 2 (b): b, then a. 3 (c x): c, then
+    d. 4 (y): none. 5 (none): a, then none.
+    """
     found = compare(good, bad)
     rows = found.documents.rows_by_key("doc_id", named=True, unique=True)
     assert list(rows) == ["1", "2", "3", "5"]

@@ -1,4 +1,6 @@
-"""Metrics of a system with their intervals, by bins, labels, documents and parts, and what an evaluation writes."""
+"""Metrics of a system with their intervals, by bins, labels, documents and parts, and what an
+evaluation writes.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +247,8 @@ def test_tables_say_under_what_conditions(measure):
         "2 of labels unseen in train",
         "threshold 0.5 given",
         "2 predicted labels",
-        "P@k divides by k; R@k divides by the gold labels of the document; a document without gold is left out",
+        "P@k divides by k; R@k divides by the gold labels of the document; a document without "
+        "gold is left out",
         "macro-F1 over 4 labels",
         "of 4 labels of train 1 are never assigned, 0 are in no list",
         "95% intervals from 50 resamples of the documents, seed 0",
@@ -410,7 +413,9 @@ def test_values_of_each_document(data, families, tmp_path):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("documents", [3, 12, 60])
 def test_intervals_of_f1_cover_the_true_value(share, documents):
-    """Documents that have a label as gold, assigned or both: true positives with probability `share`, else split between the two errors."""
+    """Documents that have a label as gold, assigned or both: true positives with probability
+    `share`, else split between the two errors.
+    """
     drawn = (
         np.random.default_rng(0)
         .multinomial(documents, [share, (1 - share) / 2, (1 - share) / 2], size=4000)

@@ -1,4 +1,6 @@
-"""Mistakes in predictions, lists of labels, tables of parents, requirements and targets: `messages.yaml` has each with its four parts."""
+"""Mistakes in predictions, lists of labels, tables of parents, requirements and targets:
+`messages.yaml` has each with its four parts.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Predictions of any tool, aligned to gold: the same in every format; for what is refused see `messages.yaml`."""
+"""Predictions of any tool, aligned to gold: the same in every format; for what is refused see
+`messages.yaml`.
+"""
 
 import gzip
 import json
@@ -119,7 +121,8 @@ def test_many_unknown_labels_are_warned_of_with_near_names(align, good):
     assert align(good, reporter=reporter).unknown == 3
     [warning] = reporter.warnings
     assert warning.startswith(
-        "3 of 10 predicted labels are unknown to the corpus: each keeps its rank and counts as wrong ("
+        "3 of 10 predicted labels are unknown to the corpus: each keeps its rank and counts as "
+        "wrong ("
     )
     assert warning.endswith("they differ by capital letters: 'B' in the file, 'b' in the corpus)")
 

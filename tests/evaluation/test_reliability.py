@@ -44,7 +44,9 @@ def test_intervals_of_few_pairs_are_wide(gold: Any, align: Any, good: Any) -> No
 
 
 def test_the_interval_of_an_error_is_moved_back_by_what_resampling_adds(align: Any) -> None:
-    """Half of what is given one half comes true; an average resample is off by 0.03, and some by 0.08."""
+    """Half of what is given one half comes true; an average resample is off by 0.03, and some
+    by 0.08.
+    """
     rows = {str(i): {"a"} if i % 2 else set() for i in range(200)}
     gold = read_gold(TinyCorpus(rows=rows), "test")
     found = measure_reliability(
@@ -55,7 +57,9 @@ def test_the_interval_of_an_error_is_moved_back_by_what_resampling_adds(align: A
 
 
 def test_intervals_of_bins_resample_whole_documents(align: Any) -> None:
-    """All four pairs of a document are right or wrong together; as independent ones, 20 of 40 would be 0.35 to 0.65."""
+    """All four pairs of a document are right or wrong together; as independent ones, 20 of 40
+    would be 0.35 to 0.65.
+    """
     rows = {str(i): set("abcd") if i % 2 else set() for i in range(10)}
     gold = read_gold(TinyCorpus(rows=rows), "test")
     found = measure_reliability(

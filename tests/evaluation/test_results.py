@@ -127,7 +127,8 @@ def test_every_convention_says_all_that_it_assumes():
         "R@k divides by the gold labels of the document",
         "a document without gold is left out",
         "ideals of nDCG and PSP know of the labels of train",
-        "macro-F1 is the mean over the labels of train, 0 where a label has neither gold nor assignment",
+        "macro-F1 is the mean over the labels of train, 0 where a label has neither gold nor "
+        "assignment",
         "PSP is divided by the best attainable, propensities are counted on train",
         "ties in score go by label index",
     )

@@ -1,4 +1,6 @@
-"""Thresholds tuned for F1 or chosen for a target, against trying every threshold; the decisions that they lead to."""
+"""Thresholds tuned for F1 or chosen for a target, against trying every threshold; the decisions
+that they lead to.
+"""
 
 import json
 from copy import deepcopy
@@ -55,7 +57,8 @@ def test_the_best_of_all_cuts_is_found(seed, objective, average):
 
 
 def test_golden_numbers_by_hand():
-    # by falling score: hit .9, miss .6, hit .5, miss .2; three gold labels, one of them unseen in train
+    # by falling score: hit .9, miss .6, hit .5, miss .2; three gold labels, one of them unseen in
+    # train
     top, scores = np.array([[0, 1], [2, 3]]), np.array([[0.9, 0.6], [0.5, 0.2]])
     gold = csr_array(np.array([[1, 0, 0, 0, 1], [0, 0, 1, 0, 0]]))
     tuned = tune_threshold(top, scores, gold, 4)
@@ -322,7 +325,9 @@ def decide(scored, gold, *targets, review=0.1):
 
 
 def test_bands_by_hand(gold, scored):
-    """Right: 1 a .9, 1 c .8, 2 b .7, 3 c .9; wrong: 1 d .1, 3 b .2, 4 d .3, 5 a .6. Gold: 6, of which two are unseen in train."""
+    """Right: 1 a .9, 1 c .8, 2 b .7, 3 c .9; wrong: 1 d .1, 3 b .2, 4 d .3, 5 a .6. Gold: 6, of
+    which two are unseen in train.
+    """
     decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     assert (decision.names, np.unique(decision.assign).tolist()) == (("≥1",), [pytest.approx(0.65)])
     found = measure_decisions(find_decisions(scored, decision), scored, gold, **NOTHING)
@@ -344,7 +349,9 @@ def test_bands_by_hand(gold, scored):
 
 
 def test_a_recall_says_what_is_reviewed(gold, align, good):
-    """By falling score: right, wrong, right, right | wrong, wrong, right | wrong: all four gold labels that are listed are to be shown."""
+    """By falling score: right, wrong, right, right | wrong, wrong, right | wrong: all four gold
+    labels that are listed are to be shown.
+    """
     scored = align({**good, "3": {"b": 0.9, "c": 0.2}})
     assigned, reviewed, _ = decide(scored, gold, "precision=0.6", "recall=1", review=0.0).values()
     assert np.sort(scored.scores[assigned]).tolist() == [0.7, 0.8, 0.9, 0.9]
@@ -405,7 +412,9 @@ def test_a_document_is_decided_without_itself(gold, scored):
 
 
 def test_left_out_decisions_expose_what_was_fitted_to_chance(make_random):
-    """Scores without any meaning: by the cuts of the same documents precision looks higher than it is on others."""
+    """Scores without any meaning: by the cuts of the same documents precision looks higher than
+    it is on others.
+    """
     inside, outside = [], []
     for seed in range(30):
         data = make_random(seed, documents=80)
@@ -493,7 +502,10 @@ def test_the_table_says_what_a_person_asks(given):
     )
     assert "without each document's fifth" in " ".join(validation.notes)
     assert "chosen on validation only" in " ".join(test.notes)
-    said = "5 documents of test, 1 without gold counted; 6 labels counted; convention xmlrepo; 6 gold assignments, 2 of labels unseen"
+    said = (
+        "5 documents of test, 1 without gold counted; 6 labels counted; convention xmlrepo; 6 "
+        "gold assignments, 2 of labels unseen"
+    )
     assert any(said in note for note in test.notes)
     assert any(
         "90% intervals from 50 resamples of the documents, seed 3" in note for note in test.notes

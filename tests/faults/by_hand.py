@@ -1,7 +1,9 @@
-"""Faults put in by hand: do the tests notice? `python -m tests.faults.by_hand [--only 3,17] [--jobs 2] [--json results.json]`.
+"""Faults put in by hand: do the tests notice? `python -m tests.faults.by_hand [--only 3,17] [--jobs
+2] [--json results.json]`.
 
-One fault of `by_hand.yaml` at a time is put into a copy of the sources that comes first on PYTHONPATH. The tests of the nearest importers
-of its module run, then `tests/golden`. Last, the tests that failed run without a fault: where one fails there, too, its fault is `unsound`.
+One fault of `by_hand.yaml` at a time is put into a copy of the sources that comes first on
+PYTHONPATH. The tests of the nearest importers of its module run, then `tests/golden`. Last, the
+tests that failed run without a fault: where one fails there, too, its fault is `unsound`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: `old` occurs once in the sources, however its words are spaced, and `new` replaces it."""
+    """One fault: `old` occurs once in the sources, however its words are spaced, and `new`
+    replaces it.
+    """
 
     name: str
     subject: str
@@ -43,12 +47,15 @@ class Fault:
     new: str
 
     def locate(self) -> tuple[Path, str]:
-        """The module with the old text, from the root, and the module's text with the fault in it."""
+        """The module with the old text, from the root, and the module's text with the fault in
+        it.
+        """
         old = re.compile(re.sub(r"\\\s", r"\\s+", re.escape(self.old)))
         found = [(path, text) for path, text in read_sources().items() for _ in old.finditer(text)]
         if len(found) != 1:
             raise ValueError(
-                f"the old text of '{self.name}' occurs {len(found)} times: {[str(path) for path, _ in found]}"
+                f"the old text of '{self.name}' occurs {len(found)} times: "
+                f"{[str(path) for path, _ in found]}"
             )
         return found[0][0].relative_to(ROOT), old.sub(lambda _: self.new, found[0][1])
 
@@ -88,7 +95,9 @@ def read_imports(path: Path) -> frozenset[str]:
 
 
 def find_tests(module: Path) -> list[str]:
-    """The test files that concern a module: by the number of imports between them, those in the folder of the same name first."""
+    """The test files that concern a module: by the number of imports between them, those in the
+    folder of the same name first.
+    """
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     near = {test for test in tests if test.parent.name == module.parent.name}
     distances = {test: 1 if test.stem == f"test_{module.stem}" else 2 for test in near}
@@ -128,7 +137,10 @@ def run_tests(
             shutil.copytree(ROOT / folder, Path(copy, folder))
         if module is not None:
             Path(copy, module).write_text(text, "utf-8")
-        options = f"--maxfail {int(module is not None)} --basetemp {copy}/tmp -o addopts=--import-mode=importlib"
+        options = (
+            f"--maxfail {int(module is not None)} --basetemp {copy}/tmp -o "
+            "addopts=--import-mode=importlib"
+        )
         command = [
             sys.executable,
             *f"-m pytest -q --tb=no -rfE -p no:cacheprovider {options}".split(),

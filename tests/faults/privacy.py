@@ -1,7 +1,8 @@
-"""Run commands over a corpus whose documents each hold a number of their own: `python -m tests.faults.privacy` lists where they come out.
+"""Run commands over a corpus whose documents each hold a number of their own: `python -m
+tests.faults.privacy` lists where they come out.
 
-Outputs of commands, files of the run and traces of crashes are searched. What a command is asked to show is not: the text that `suggest`
-is given, and the page of `report`, which quotes evidence.
+Outputs of commands, files of the run and traces of crashes are searched. What a command is asked to
+show is not: the text that `suggest` is given, and the page of `report`, which quotes evidence.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def write_corpus(place: Path) -> None:
 
 
 def _do_apart(work: Callable[[], None]) -> None:
-    """Do something in a process of its own: polars starts threads, and what is forked afterwards hangs."""
+    """Do something in a process of its own: polars starts threads, and what is forked
+    afterwards hangs.
+    """
     if (process := os.fork()) == 0:
         work()
         os._exit(0)

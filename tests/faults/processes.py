@@ -1,6 +1,8 @@
-"""Commands in processes of their own, started quickly: each is forked from a process that has imported everything already.
+"""Commands in processes of their own, started quickly: each is forked from a process that has
+imported everything already.
 
-Time is that which a process sees: what it spends waiting for a processor does not count, so a busy machine makes nothing late.
+Time is that which a process sees: what it spends waiting for a processor does not count, so a busy
+machine makes nothing late.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
-LONGEST = 120.0  # seconds after which a command counts as hung, those not counted in which it waits for a processor
+# seconds after which a command counts as hung, those not counted in which it waits for a processor
+LONGEST = 120.0
 POLL = 0.002
 TICK = 0.02  # seconds between two looks; a look costs a fraction of a millisecond
 
@@ -35,7 +38,9 @@ class Ending:
 
     @property
     def clear(self) -> bool:
-        """Whether it refused in the way that the docs promise: four parts, a documented code, and no trace."""
+        """Whether it refused in the way that the docs promise: four parts, a documented code,
+        and no trace.
+        """
         parts = ("error: ", "  where:      ", "  expected:   ", "  what to do: ")
         return (
             self.code in range(2, 8)
@@ -45,7 +50,9 @@ class Ending:
 
 
 def preload() -> None:
-    """Import what the commands of the campaign import, so that a forked process begins with it. Starts no thread."""
+    """Import what the commands of the campaign import, so that a forked process begins with it.
+    Starts no thread.
+    """
     import peft  # noqa: F401
     import polars._utils.parquet  # noqa: F401  polars imports it when it first reads a file
     import torch.distributed.tensor  # noqa: F401
@@ -84,14 +91,18 @@ def run_command(
     Args:
         arguments: the command line after `plant`.
         folder: where it runs; what it writes to stdout and stderr is gathered.
-        prepare: called in the new process before the command, to take something from it (memory, rights, files).
-        signals: what it is sent while it runs: seconds after its start, and the signal's number, in order.
+        prepare: called in the new process before the command, to take something from it (memory,
+            rights, files).
+        signals: what it is sent while it runs: seconds after its start, and the signal's number, in
+            order.
     """
     return Running(arguments, folder, prepare).wait(signals)
 
 
 class Running:
-    """A command that runs; the arguments are those of `run_command`, and the seconds after which it counts as hung."""
+    """A command that runs; the arguments are those of `run_command`, and the seconds after
+    which it counts as hung.
+    """
 
     def __init__(
         self,
@@ -184,7 +195,9 @@ def _become(
 
 
 class Clock:
-    """How long a process (by its number), with those that it has started, has been at work or asleep, from now on. Read it often."""
+    """How long a process (by its number), with those that it has started, has been at work or
+    asleep, from now on. Read it often.
+    """
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -192,7 +205,9 @@ class Clock:
         self._looked, self._used = time.monotonic(), 0.0
 
     def seconds(self) -> float:
-        """The time since this was made, less that in which the process could have run and others did."""
+        """The time since this was made, less that in which the process could have run and
+        others did.
+        """
         now = time.monotonic()
         if (passed := now - self._looked) > TICK:
             used, runnable = self._look()

@@ -1,4 +1,6 @@
-"""Trials one after the other: drawn from seeds, shown as they end, kept as JSON lines, and counted."""
+"""Trials one after the other: drawn from seeds, shown as they end, kept as JSON lines, and
+counted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tests.faults.processes import preload
 class Trial:
     """What happened in one trial."""
 
-    seed: int  # what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives
+    # what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives
+    seed: int
     fault: str  # the kind of fault
     command: str  # the folder that the disturbed command writes
     detail: str  # what was done to it
@@ -47,11 +50,15 @@ class Harness:
     verdicts: Mapping[str, str]  # what each verdict means
     harm: Collection[str]  # the verdicts that make a campaign fail
     begin: Callable[[Path], Callable[[int, str, Path], Trial]]
-    """Given a folder, makes what trials begin with; its result runs one, given its seed, its kind and a folder to be made."""
+    """Given a folder, makes what trials begin with; its result runs one, given its seed, its
+    kind and a folder to be made.
+    """
 
 
 def run_trials(harness: Harness, description: str | None) -> int:
-    """Run the trials that the command line asks for, say what came of them, and give 1 if one did harm."""
+    """Run the trials that the command line asks for, say what came of them, and give 1 if one
+    did harm.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--trials", type=int, default=100, help="how many, shared evenly by the kinds"
@@ -73,7 +80,8 @@ def run_trials(harness: Harness, description: str | None) -> int:
             seed, kind = given.seed + number // len(kinds), kinds[number % len(kinds)]
             trials.append(trial := try_once(seed, kind, place / f"{kind.replace(' ', '-')}-{seed}"))
             print(
-                f"{number + 1}/{given.trials} {kind} {seed} {trial.command}: {trial.detail}: {trial.verdict}",
+                f"{number + 1}/{given.trials} {kind} {seed} {trial.command}: {trial.detail}: "
+                f"{trial.verdict}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -93,7 +101,9 @@ def run_trials(harness: Harness, description: str | None) -> int:
 def run_slice(
     module: str, trials: int, seed: int, report: Path, *options: str
 ) -> list[dict[str, Any]]:
-    """Run some trials of a campaign in a process of its own, which must find no harm; the trials."""
+    """Run some trials of a campaign in a process of its own, which must find no harm; the
+    trials.
+    """
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,6 @@
-"""The faults put in by hand are alive: each old text occurs once in the sources, and a test file concerns its module."""
+"""The faults put in by hand are alive: each old text occurs once in the sources, and a test
+file concerns its module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A slice of the fault campaign; the whole of it is `python -m tests.faults.campaign --trials 1000`."""
+"""A slice of the fault campaign; the whole of it is `python -m tests.faults.campaign --trials
+1000`.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ class Sleeper(Running):
 
 
 def test_what_differs_from_the_reference_is_found(tmp_path: Path) -> None:
-    """One flipped bit, one file too many, one too few: the comparison that every verdict rests on sees each."""
+    """One flipped bit, one file too many, one too few: the comparison that every verdict rests
+    on sees each.
+    """
     reference = Reference.__new__(Reference)
     reference.place = tmp_path
     done = reference.before(len(COMMANDS)) / "mig"

@@ -1,4 +1,6 @@
-"""Nothing that a corpus, a recipe, a record, a plugin or an archive says makes a command read or write outside of where it belongs."""
+"""Nothing that a corpus, a recipe, a record, a plugin or an archive says makes a command read
+or write outside of where it belongs.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,9 @@ def test_what_is_written_never_goes_through_a_link(clinic: Any, tmp_path: Path) 
 
 
 def test_an_archive_is_never_unpacked(tmp_path: Path) -> None:
-    """A matrix whose members are called as paths: only the known names are read, and nothing is written."""
+    """A matrix whose members are called as paths: only the known names are read, and nothing is
+    written.
+    """
     from plant_cli.data.tables import load_sparse
 
     archive = tmp_path / "inner" / "m.npz"
@@ -200,7 +204,9 @@ SECRET = "patient Zebedee Quillfeather of 14 Larkspur Lane was admitted with a f
 
 
 def test_no_document_stands_in_records_notes_or_warnings(tmp_path: Path) -> None:
-    """Single words are results of `mig`; that more than a few of one text stand together would be a text."""
+    """Single words are results of `mig`; that more than a few of one text stand together would
+    be a text.
+    """
     rows = [
         {"doc_id": f"d{i}", "text": SECRET, "labels": [label], "split": "train"}
         for i, label in enumerate("ab" * 4)

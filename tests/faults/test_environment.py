@@ -1,4 +1,6 @@
-"""What schedulers, notebooks and shells leave in the environment neither silences nor breaks a command."""
+"""What schedulers, notebooks and shells leave in the environment neither silences nor breaks a
+command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A run folder that was passed on cannot make a machine run the code that comes with a model, whatever its files ask for."""
+"""A run folder that was passed on cannot make a machine run the code that comes with a model,
+whatever its files ask for.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ WORDS = ("suggest.text=acute cough",)
 
 @pytest.fixture
 def evil(small_model: Callable[..., Path], tmp_path: Path) -> Path:
-    """A model whose configuration comes with code; whoever runs it finds the file `ran` beside it."""
+    """A model whose configuration comes with code; whoever runs it finds the file `ran` beside
+    it.
+    """
     folder = small_model(BertConfig)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(
@@ -41,7 +45,9 @@ def evil(small_model: Callable[..., Path], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def passed_on(clinic: Any, evil: Path) -> Any:
-    """A finished run whose model.json, recipe.yaml and records were changed by whoever passed it on."""
+    """A finished run whose model.json, recipe.yaml and records were changed by whoever passed
+    it on.
+    """
     for name in ("mig", "pretrain-attn", "finetune"):
         clinic(name, "mig.k=5")
     asked = {"name": "hf-encoder", "model": str(evil), "trust_remote_code": True}
@@ -59,7 +65,8 @@ def passed_on(clinic: Any, evil: Path) -> Any:
     head, backbone, rest = recipe.partition("  backbone:\n")
     tail = rest[rest.index("  decoder:") :]
     (clinic.path / "recipe.yaml").write_text(
-        f"{head}{backbone}    name: hf-encoder\n    model: {evil}\n    trust_remote_code: true\n{tail}"
+        f"{head}{backbone}    name: hf-encoder\n    model: {evil}\n    trust_remote_code: "
+        f"true\n{tail}"
     )
     return clinic
 
@@ -103,10 +110,13 @@ def test_no_command_runs_code_that_only_the_run_folder_asks_for(
 
 
 def clinic_recipe(folder: Path) -> str:
-    """A recipe of the user's own that allows the code of another model; stage 2 begins with the stage 1 that was passed on."""
+    """A recipe of the user's own that allows the code of another model; stage 2 begins with the
+    stage 1 that was passed on.
+    """
     path = folder / "own.yaml"
     path.write_text(
-        "finetune: {epochs: 1}\npredict: {model: {backbone: {name: hf-encoder, model: org/mine, trust_remote_code: true}}}\n"
+        "finetune: {epochs: 1}\npredict: {model: {backbone: {name: hf-encoder, model: org/mine, "
+        "trust_remote_code: true}}}\n"
     )
     return str(path)
 

@@ -1,4 +1,6 @@
-"""Every malformed input that is kept gets the answer that was recorded: its exit code, and the four parts of its message."""
+"""Every malformed input that is kept gets the answer that was recorded: its exit code, and the
+four parts of its message.
+"""
 
 from __future__ import annotations
 

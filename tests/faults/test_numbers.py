@@ -1,4 +1,6 @@
-"""No command begins with an option that is infinite, not a number, or larger than anything can hold."""
+"""No command begins with an option that is infinite, not a number, or larger than anything can
+hold.
+"""
 
 from __future__ import annotations
 

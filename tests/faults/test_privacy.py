@@ -1,4 +1,6 @@
-"""No text of a document in what commands say and keep: outputs, records, logs of training, checkpoints, caches, traces of crashes."""
+"""No text of a document in what commands say and keep: outputs, records, logs of training,
+checkpoints, caches, traces of crashes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The clock of a process goes on while it works or sleeps, and stands still while others have its processor."""
+"""The clock of a process goes on while it works or sleeps, and stands still while others have
+its processor.
+"""
 
 from __future__ import annotations
 

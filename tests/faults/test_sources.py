@@ -1,4 +1,6 @@
-"""Nothing in the sources loads what could carry code, starts a shell, or reaches for the network: each import and call is looked at."""
+"""Nothing in the sources loads what could carry code, starts a shell, or reaches for the
+network: each import and call is looked at.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def find_unsafe(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """What each imported name stands for: `t`, `torch` after `import torch as t`; `load`, `yaml.load` after `from yaml import load`."""
+    """What each imported name stands for: `t`, `torch` after `import torch as t`; `load`,
+    `yaml.load` after `from yaml import load`.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)

@@ -1,4 +1,6 @@
-"""Plugins that misbehave in use: a table of function and way, with the exit code, and what is said."""
+"""Plugins that misbehave in use: a table of function and way, with the exit code, and what is
+said.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def plant(registry: Registry, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
-    """Run one of the commands in a run folder of its own, or in another one; errors leave as from the command line."""
+    """Run one of the commands in a run folder of its own, or in another one; errors leave as
+    from the command line.
+    """
 
     def run(command: str, *sets: str, path: Path | None = None, **request: Any) -> Any:
         name, *usual = SETS[command]
@@ -252,7 +256,9 @@ WRITERS = {  # function that writes into what it is given: what says that it may
 def test_what_is_handed_out_cannot_be_written_to(
     plant: Callable[..., Any], trained: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So one component cannot change the figures of others in silence: numpy refuses, and the component is named."""
+    """So one component cannot change the figures of others in silence: numpy refuses, and the
+    component is named.
+    """
     strange_plugin.MISBEHAVE[name] = "write"
     command = COMMANDS[name]
     with pytest.raises(SystemExit):

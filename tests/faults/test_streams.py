@@ -1,4 +1,6 @@
-"""Streams that are closed or full, and signals at the very start: the work is done, or it is said what is missing."""
+"""Streams that are closed or full, and signals at the very start: the work is done, or it is
+said what is missing.
+"""
 
 from __future__ import annotations
 

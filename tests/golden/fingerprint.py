@@ -1,4 +1,5 @@
-"""What the project computes, as hashes: two small runs of all commands, in fp32 on one thread of the processor.
+"""What the project computes, as hashes: two small runs of all commands, in fp32 on one thread of
+the processor.
 
 Record again after a change of results that is meant, and say in the commit what changed and why:
 
@@ -31,7 +32,9 @@ HERE = Path(__file__).parent
 RECORD = HERE / "fingerprint.json"
 
 CORPORA = {"clinic": None, "tibkat-mini": "tibkat-mini"}
-"""The recipe beside this module, and its folder in the shared corpora (None: the recipe makes its own corpus)."""
+"""The recipe beside this module, and its folder in the shared corpora (None: the recipe makes
+its own corpus).
+"""
 
 FOLDERS = (
     "corpus",
@@ -45,7 +48,9 @@ FOLDERS = (
     "eval-baseline",
     "significance",
 )
-"""Folders of a run in the order in which one builds on another: the first difference is where to look."""
+"""Folders of a run in the order in which one builds on another: the first difference is where
+to look.
+"""
 
 FIGURES = {
     "thresholds.json",
@@ -69,19 +74,25 @@ LATER = (
     "MRR",
 )
 LATER += ("known_words", "_words.safetensors", "documents.parquet", "marked_words")
-"""Columns, metrics and files that were added since the record was made: predictions name the same labels in `labels`."""
+"""Columns, metrics and files that were added since the record was made: predictions name the
+same labels in `labels`.
+"""
 
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")
 SAMPLED = 8
 TOLERANCE = 0.02
-"""Largest absolute difference of metrics and scores (0 to 1) on another processor or with other libraries.
+"""Largest absolute difference of metrics and scores (0 to 1) on another processor or with other
+libraries.
 
-Instructions of another width (AVX2 in place of AVX-512) moved figures by at most 0.0008, another seed by up to 0.08.
+Instructions of another width (AVX2 in place of AVX-512) moved figures by at most 0.0008, another
+seed by up to 0.08.
 """
 
 
 def describe_machine() -> dict[str, str]:
-    """What must agree for equal bits: the processor, the instructions that torch and OpenBLAS use, the versions of libraries."""
+    """What must agree for equal bits: the processor, the instructions that torch and OpenBLAS
+    use, the versions of libraries.
+    """
     versions = {name: version(name) for name in ("torch", "numpy", "scipy", "transformers")}
     kernels = sorted(
         {
@@ -105,7 +116,10 @@ def name_processor() -> str:
         return platform.processor() or platform.machine()
     lines = (line.partition(":") for line in listing.read_text("utf-8").splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}
-    return f"{facts.get('model name', platform.machine())}, family {facts.get('cpu family', '?')}, model {facts.get('model', '?')}"
+    return (
+        f"{facts.get('model name', platform.machine())}, family "
+        f"{facts.get('cpu family', '?')}, model {facts.get('model', '?')}"
+    )
 
 
 def run_recipe(
@@ -156,7 +170,9 @@ def run_recipe(
 
 
 def take_fingerprint(run: Path) -> dict[str, Any]:
-    """Hashes of everything that a finished run computed, and some figures in plain sight for other machines."""
+    """Hashes of everything that a finished run computed, and some figures in plain sight for
+    other machines.
+    """
     files = [
         path
         for folder in FOLDERS
@@ -170,7 +186,9 @@ def take_fingerprint(run: Path) -> dict[str, Any]:
 
 
 def hash_content(path: Path) -> str | None:
-    """SHA-256 of what a file says, not of how it is packed; None for files that are not results (records, options)."""
+    """SHA-256 of what a file says, not of how it is packed; None for files that are not results
+    (records, options).
+    """
     if path.suffix == ".parquet":
         return hash_frame(pl.read_parquet(path).drop(LATER, strict=False))
     if path.suffix == ".safetensors":
@@ -219,7 +237,9 @@ def hash_json(value: object) -> str:
 
 
 def keep_numbers(value: Any) -> Any:
-    """A JSON value without its texts (wording, names, paths); mappings keep the keys of what remains."""
+    """A JSON value without its texts (wording, names, paths); mappings keep the keys of what
+    remains.
+    """
     if isinstance(value, Mapping):
         return {
             key: keep_numbers(entry)
@@ -246,9 +266,11 @@ def sample_figures(run: Path) -> Iterator[tuple[str, float]]:
 def find_differences(
     recorded: Mapping[str, Any], found: Mapping[str, Any], *, same_machine: bool
 ) -> list[str]:
-    """What is not as it was recorded: hashes on the same kind of machine, elsewhere figures beyond `TOLERANCE`.
+    """What is not as it was recorded: hashes on the same kind of machine, elsewhere figures beyond
+    `TOLERANCE`.
 
-    Files and figures that the record does not know are passed over, so that a run may leave more than before.
+    Files and figures that the record does not know are passed over, so that a run may leave more
+    than before.
     """
     if same_machine:
         return [

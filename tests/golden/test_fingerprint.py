@@ -1,4 +1,6 @@
-"""Everything that the project computes is as it was recorded, bit for bit on the same kind of machine."""
+"""Everything that the project computes is as it was recorded, bit for bit on the same kind of
+machine.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ SYSTEM_FILES = [
 
 
 def assert_as_recorded(name: str, run: Path) -> None:
-    """On the machine of the record all hashes agree; elsewhere the figures do, within the tolerance."""
+    """On the machine of the record all hashes agree; elsewhere the figures do, within the
+    tolerance.
+    """
     same_machine = describe_machine() == RECORDED["machine"]
     assert find_differences(RECORDED[name], take_fingerprint(run), same_machine=same_machine) == []
 

@@ -1,4 +1,6 @@
-"""Several processes in one stage: the network, the scores and the records of one process, also after one of them died."""
+"""Several processes in one stage: the network, the scores and the records of one process, also
+after one of them died.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ BACKBONE = [
     "--set",
     "model.backbone.layers=1",
 ]
-# Softmax takes off what all positions share: these have no gradient but rounding, which Adam makes as large as any.
+# Softmax takes off what all positions share: these have no gradient but rounding, which Adam makes
+# as large as any.
 WITHOUT_EFFECT = {"pretrain-attn": {"to_key.bias", "norm.bias"}, "finetune": {"to_key.bias"}}
 STEPS = ["--batch", "16", "--micro-batch", "3", "--precision", "fp32"]  # six micro-batches a step
 
@@ -170,12 +173,16 @@ use_cpu: false
 fsdp_config: {{fsdp_version: 2, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}}
 deepspeed_config: {{zero_stage: 2, gradient_accumulation_steps: 4, gradient_clipping: 7.0}}
 """
-"""What of it the command says itself (numbers of accumulation, clipping, number format) is without effect."""
+"""What of it the command says itself (numbers of accumulation, clipping, number format) is
+without effect.
+"""
 
 
 @contextmanager
 def keeping_states(stage: Path) -> Iterator[None]:
-    """Keep the optimiser's state of each whole checkpoint of a stage as `.states/step-N` beside it: a finished stage has none."""
+    """Keep the optimiser's state of each whole checkpoint of a stage as `.states/step-N` beside
+    it: a finished stage has none.
+    """
     over, kept = Event(), stage.parent / ".states"
 
     def watch() -> None:

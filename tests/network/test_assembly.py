@@ -1,4 +1,6 @@
-"""A network is assembled, saved and read back; its files name what they belong to, and damage is told."""
+"""A network is assembled, saved and read back; its files name what they belong to, and damage
+is told.
+"""
 
 from __future__ import annotations
 
@@ -151,7 +153,9 @@ def test_weights_of_something_else_are_refused(
 def test_a_flipped_bit_in_any_file_of_the_model_is_told(
     small_network: Make, folder: Path, name: str
 ) -> None:
-    """Also in the numbers of the tensors, where every reader of the format would take it for another number."""
+    """Also in the numbers of the tensors, where every reader of the format would take it for
+    another number.
+    """
     (folder / "scorers.json").write_bytes(b"0" * 64)
     record_outputs(folder, "finetune")
     restore_network(small_network(), folder)

@@ -100,13 +100,17 @@ def test_weights_by_other_names_or_of_other_shapes_are_left_to_transformers(tmp_
 
 
 def test_the_compiler_of_torch_stays_unread(tmp_path: Path) -> None:
-    """It is what takes long in a cold start; reading with a frozen BERT needs none of it, nor the models of transformers."""
+    """It is what takes long in a cold start; reading with a frozen BERT needs none of it, nor
+    the models of transformers.
+    """
     folder = save_random(tmp_path)
     code = (
         "import sys, torch; from pathlib import Path; from plant_cli.network.bert import load_bert;"
         "import plant_cli.scoring.network_scores, plant_backbones.packaged;"
-        f"n = load_bert(Path({str(folder)!r})); n(input_ids=torch.ones(1, 3, dtype=torch.long), attention_mask=torch.ones(1, 3));"
-        "print(sorted({'torch._dynamo', 'torch.distributed.tensor', 'transformers.modeling_utils', 'scipy.optimize'} & set(sys.modules)))"
+        f"n = load_bert(Path({str(folder)!r})); n(input_ids=torch.ones(1, 3, dtype=torch.long), "
+        "attention_mask=torch.ones(1, 3));"
+        "print(sorted({'torch._dynamo', 'torch.distributed.tensor', "
+        "'transformers.modeling_utils', 'scipy.optimize'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,6 @@
-"""Quantised models compute in bf16 throughout: what peft and the library compute, in fewer calls."""
+"""Quantised models compute in bf16 throughout: what peft and the library compute, in fewer
+calls.
+"""
 
 from __future__ import annotations
 

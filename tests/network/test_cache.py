@@ -101,7 +101,9 @@ def folders(session: Session) -> list[Path]:
 def test_a_second_reader_reads_the_same_file(
     frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So does a stage that is given all options of the backbone, also those that the user did not name."""
+    """So does a stage that is given all options of the backbone, also those that the user did
+    not name.
+    """
     first = opened(frozen, session).read(ROWS).hidden
     monkeypatch.setattr(cache, "_fill", lambda *given: pytest.fail("filled again"))
     options = installed().resolve(BackboneSpec, Choice(name="tiny"))[1]
@@ -147,7 +149,9 @@ def test_states_of_documents_that_another_corpus_has_too_are_copied(
 def test_other_tokens_have_another_cache_although_they_are_as_many(
     frozen: Any, session: Session
 ) -> None:
-    """Two runs that share a cache train on the titles of one corpus, which a vocabulary gives in another order, or divides otherwise."""
+    """Two runs that share a cache train on the titles of one corpus, which a vocabulary gives
+    in another order, or divides otherwise.
+    """
     frozen.section = find_design(frozen.section, installed().resolve).section
     states = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
     for titles in (["fever", "broken leg"], ["broken leg", "fever"], ["broken", "leg fever"]):
@@ -162,7 +166,9 @@ def test_other_tokens_have_another_cache_although_they_are_as_many(
 
 
 def test_a_single_number_of_the_backbone_is_noticed(small_network: Callable[..., Any]) -> None:
-    """A user may go on training a few rows of an embedding, in the folder that the cache was filled from."""
+    """A user may go on training a few rows of an embedding, in the folder that the cache was
+    filled from.
+    """
     backbone = small_network().backbone_module
     before = fingerprint_weights(backbone)
     for parameter in backbone.parameters():
@@ -256,7 +262,9 @@ def test_a_batch_is_as_large_as_memory_allows_and_an_interrupted_cache_counts_fo
 def test_two_runs_that_share_a_cache_fill_it_one_after_the_other(
     frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second waits for the first, and takes what it left; without the lock it would empty the file that the first one fills."""
+    """The second waits for the first, and takes what it left; without the lock it would empty
+    the file that the first one fills.
+    """
     other = replace(session, run_path=session.run_path / "other")
     other.run_path.mkdir()
     (session.run_path / "cache").mkdir()

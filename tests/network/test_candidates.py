@@ -1,4 +1,6 @@
-"""Scoring in blocks, of chosen pairs and of shortlisted labels: the numbers of scoring everything at once."""
+"""Scoring in blocks, of chosen pairs and of shortlisted labels: the numbers of scoring
+everything at once.
+"""
 
 from __future__ import annotations
 

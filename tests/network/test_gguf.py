@@ -1,4 +1,6 @@
-"""Causal models in GGUF files, written by the package `gguf`: what is read is what was written, and what cannot be read is named."""
+"""Causal models in GGUF files, written by the package `gguf`: what is read is what was written,
+and what cannot be read is named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Hugging Face backbones on small random models: encoders and causal ones, adapters, 4-bit weights; families as data."""
+"""Hugging Face backbones on small random models: encoders and causal ones, adapters, 4-bit
+weights; families as data.
+"""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ def random_lists(
 
 @pytest.mark.usefixtures("form")
 def test_golden_pair() -> None:
-    # the relevant word is second: gain 1, discounts 1 and 1/log2(3), ideal 1; the loss is (1 − 0.6309…) · log2(1 + e)
+    # the relevant word is second: gain 1, discounts 1 and 1/log2(3), ideal 1; the loss is (1 −
+    # 0.6309…) · log2(1 + e)
     scores = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
     loss = lambda_loss(scores, torch.tensor([0.0, 1.0]), torch.tensor([0, 2]))
     assert loss.item() == pytest.approx((1 - 1 / math.log2(3)) * math.log2(1 + math.e), abs=1e-12)
@@ -377,7 +378,9 @@ KERNELS += [
 def test_sums_equal_those_by_chunks(
     request: pytest.FixtureRequest, name: str, device: str, dtype: torch.dtype, tolerance: float
 ) -> None:
-    """Scores with ties; relevances as repeated words have them: few values, often none; one list where all are alike."""
+    """Scores with ties; relevances as repeated words have them: few values, often none; one
+    list where all are alike.
+    """
     if device == "cpu":
         request.getfixturevalue("kernels")
     from plant_cli.network.ranking_kernels import pair_sums

@@ -1,4 +1,6 @@
-"""Arrays in fewer bytes are the same afterwards; damaged ones, and those that would fill the memory, are refused."""
+"""Arrays in fewer bytes are the same afterwards; damaged ones, and those that would fill the
+memory, are refused.
+"""
 
 from __future__ import annotations
 

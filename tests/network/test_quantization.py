@@ -1,4 +1,6 @@
-"""Short number formats and adapters: what is refused and why, and gradients that outlive an evaluation."""
+"""Short number formats and adapters: what is refused and why, and gradients that outlive an
+evaluation.
+"""
 
 from __future__ import annotations
 

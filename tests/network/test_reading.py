@@ -1,4 +1,6 @@
-"""Documents are read as token batches with the word of each token; what is cut off or unknown is told."""
+"""Documents are read as token batches with the word of each token; what is cut off or unknown
+is told.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +243,8 @@ def test_evidence_beyond_the_limit_is_counted(small_network: Make) -> None:
         spans=9, lost=4, in_part=2, labels=7, labels_lost=2
     )
     assert (
-        "tokens beyond (36.4% of all) are not read; 4 of 9 gold evidence spans lie beyond and 2 reach beyond; "
+        "tokens beyond (36.4% of all) are not read; 4 of 9 gold evidence spans lie beyond and 2 "
+        "reach beyond; "
         "2 of 7 labels have no evidence in the part that is read"
     ) in reporter.warnings[0]
     none = CutEvidence(spans=0, lost=0, in_part=0, labels=0, labels_lost=0)
@@ -389,7 +392,8 @@ def test_texts_longer_than_the_window() -> None:
             KNOWN[0],
             [SPANISH] * 9 + [ENGLISH],
             NoOptions(),
-            "90% of the documents are in Spanish (by script and function words), which the backbone 'english' was not trained on; "
+            "90% of the documents are in Spanish (by script and function words), which the "
+            "backbone 'english' was not trained on; "
             "'many' and 'two' were: --backbone many",
         ),
         (

@@ -1,4 +1,6 @@
-"""Passes that a card replays give the states and gradients of passes read as usual; here a stand-in for CUDA graphs computes them."""
+"""Passes that a card replays give the states and gradients of passes read as usual; here a
+stand-in for CUDA graphs computes them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.benchmarks.random_models import RandomBackbone, configuration
 
 
 class Computed:
-    """In the place of a captured pass: it computes anew, and writes over what it gave before, as a card does."""
+    """In the place of a captured pass: it computes anew, and writes over what it gave before,
+    as a card does.
+    """
 
     def __init__(self, read: Reader, ids: Tensor, pool: Any) -> None:
         self.read, self.shape = read, ids.shape

@@ -1,7 +1,9 @@
-"""Lock every dependency by version and hash: `python -m tests.packaging.lock` asks the configured index and writes both files anew.
+"""Lock every dependency by version and hash: `python -m tests.packaging.lock` asks the configured
+index and writes both files anew.
 
-`requirements.lock` is for any system; on Linux it holds the CUDA build of torch. `requirements-cpu.lock` is for Linux on x86-64 without
-a GPU; the CPU build of torch comes from where pip finds it (https://download.pytorch.org/whl/cpu, or a folder of `PIP_FIND_LINKS`).
+`requirements.lock` is for any system; on Linux it holds the CUDA build of torch.
+`requirements-cpu.lock` is for Linux on x86-64 without a GPU; the CPU build of torch comes from
+where pip finds it (https://download.pytorch.org/whl/cpu, or a folder of `PIP_FIND_LINKS`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ LOCKS: Mapping[str, tuple[str, ...]] = {
     "requirements-cpu.lock": ("--python-platform", "x86_64-manylinux_2_28"),
 }
 EXTRAS = ("minilm", "test")
-HEAD = "# Written by `python -m tests.packaging.lock`; install with `pip install --require-hashes -r {name}`, then `pip install --no-deps .`\n"
+HEAD = (
+    "# Written by `python -m tests.packaging.lock`; install with `pip install "
+    "--require-hashes -r {name}`, then `pip install --no-deps .`\n"
+)
 _PINNED = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+?))?(?P<hashes>(?: *\\\n +--hash=sha256:[0-9a-f]{64})+)\n"
 )
@@ -28,7 +33,9 @@ _PINNED = re.compile(
 
 @dataclass(frozen=True)
 class Pinned:
-    """A dependency of a lock: its version, the condition under which it is installed, and the hashes of its files."""
+    """A dependency of a lock: its version, the condition under which it is installed, and the
+    hashes of its files.
+    """
 
     name: str
     version: str
@@ -37,7 +44,9 @@ class Pinned:
 
 
 def read_lock(name: str) -> Iterator[Pinned]:
-    """The dependencies of a lock; `ValueError` for a line that is none, so that nothing comes in without a hash."""
+    """The dependencies of a lock; `ValueError` for a line that is none, so that nothing comes
+    in without a hash.
+    """
     text = "".join(
         line
         for line in (ROOT / name).read_text("utf-8").splitlines(keepends=True)

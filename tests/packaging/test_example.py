@@ -1,4 +1,6 @@
-"""The outside plugins under docs/examples: built and installed offline into a fresh folder, then used as a stranger would."""
+"""The outside plugins under docs/examples: built and installed offline into a fresh folder,
+then used as a stranger would.
+"""
 
 from __future__ import annotations
 

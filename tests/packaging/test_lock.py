@@ -1,4 +1,6 @@
-"""The locks hold every dependency by version and hash, within the bounds of pyproject.toml and constraints.txt."""
+"""The locks hold every dependency by version and hash, within the bounds of pyproject.toml and
+constraints.txt.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def test_a_line_without_a_hash_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_the_bill_of_materials_names_what_is_installed(tmp_path: Path) -> None:
-    """CycloneDX of this environment; where `PLANT_ARTEFACTS` names a folder, it is kept there as sbom.json."""
+    """CycloneDX of this environment; where `PLANT_ARTEFACTS` names a folder, it is kept there
+    as sbom.json.
+    """
     folder = Path(os.environ.get("PLANT_ARTEFACTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     sbom = folder / "sbom.json"

@@ -14,7 +14,9 @@ TEXTS = ["patient fever a b", "cough c"]
 
 
 def load(spec: BackboneSpec, folder: Path | None, **options: Any) -> Any:
-    """A family's backbone on a local model (None: on the model that it reads when none is named)."""
+    """A family's backbone on a local model (None: on the model that it reads when none is
+    named).
+    """
     model = {} if folder is None else {"model": str(folder)}
     return spec.load(
         spec.options(lora_dropout=0.0, **model, **options), MachineSection(device="cpu")
@@ -40,7 +42,9 @@ def train(backbone: Any, steps: int) -> Iterator[float]:
 
 @pytest.fixture
 def learns(tmp_path: Path) -> Callable[..., set[str]]:
-    """Two training steps, saving and restoring: `learns(spec, folder, quantization="nf4")`; returns the names of the adapted maps."""
+    """Two training steps, saving and restoring: `learns(spec, folder, quantization="nf4")`;
+    returns the names of the adapted maps.
+    """
 
     def check(spec: BackboneSpec, folder: Path | None, **options: Any) -> set[str]:
         import torch

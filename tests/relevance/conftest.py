@@ -87,7 +87,9 @@ def names() -> Callable[[KeptWords, Terms], list[list[str]]]:
 
 @pytest.fixture(scope="session")
 def corpus() -> tuple[Bits, Bits]:
-    """Presence [60, 40] with a falling frequency, and gold [60, 9] that leans on some of the words."""
+    """Presence [60, 40] with a falling frequency, and gold [60, 9] that leans on some of the
+    words.
+    """
     draw = np.random.default_rng(7)
     presence = draw.random((60, 40)) < np.linspace(0.9, 0.03, 40)
     gold = (draw.random((60, 9)) < 0.15) | (presence[:, :9] & presence[:, 9:18])

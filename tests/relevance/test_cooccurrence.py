@@ -1,4 +1,6 @@
-"""Words and labels are counted as a plain loop counts them; counts in files equal counts in memory."""
+"""Words and labels are counted as a plain loop counts them; counts in files equal counts in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ GOLD = csr_array(np.array([[1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 1]], dtype=np
 
 
 def count_plainly(words: tuple[str, ...]) -> tuple[Any, Any]:
-    """Documents with label and word, and occurrences of the word in the documents of the label, both [L, V]."""
+    """Documents with label and word, and occurrences of the word in the documents of the label,
+    both [L, V].
+    """
     both, occurrences = np.zeros((2, GOLD.shape[1], len(words)), dtype=int)
     for (label, column), (document, text) in product(np.ndindex(both.shape), enumerate(TEXTS)):
         if GOLD[document, label]:

@@ -1,4 +1,6 @@
-"""The engine keeps the best words of each label, whatever the signal, the blocks and the threads."""
+"""The engine keeps the best words of each label, whatever the signal, the blocks and the
+threads.
+"""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -221,7 +223,9 @@ def test_blocks_respect_the_memory_budget(
 
 
 def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, terms_of: Any) -> None:
-    """Two labels meet 80 words at most, which fits; with the 30 others that may be kept of each it does not."""
+    """Two labels meet 80 words at most, which fits; with the 30 others that may be kept of each
+    it does not.
+    """
     presence, gold = corpus
     counting = MemoryCounts(terms_of(presence), csr_array(gold.astype(int)))
     signal = Signal(score=mutual_information)
@@ -317,7 +321,9 @@ def test_the_tie_at_the_last_place_goes_to_the_smaller_index() -> None:
 
 @given(data=st.data(), k=st.integers(1, 8))
 def test_the_best_absent_words_are_found(data: st.DataObject, k: int) -> None:
-    """Exactly the k best above 0, ties in the order of the words; never a word that meets the label."""
+    """Exactly the k best above 0, ties in the order of the words; never a word that meets the
+    label.
+    """
     frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=15))))[
         ::-1
     ]
@@ -338,7 +344,9 @@ def test_the_best_absent_words_are_found(data: st.DataObject, k: int) -> None:
 def test_what_contends_holds_the_best_of_every_valley(
     data: st.DataObject, k: int, common: bool
 ) -> None:
-    """Whatever values fall (and rise again) with the frequency, ties included: the best are among those that are left to score."""
+    """Whatever values fall (and rise again) with the frequency, ties included: the best are
+    among those that are left to score.
+    """
     frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=14))))[
         ::-1
     ]

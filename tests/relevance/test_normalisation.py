@@ -25,7 +25,9 @@ def counts(total: int, word: Any, label: Any, both: Any) -> Counts:
 
 
 def test_golden_numbers() -> None:
-    """Four documents, two with the label; words in both of them, in one of them, in one of each kind, in neither."""
+    """Four documents, two with the label; words in both of them, in one of them, in one of each
+    kind, in neither.
+    """
     one = 0.25 * math.log(2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(4 / 3)
     gains = mutual_information(counts(4, [2, 1, 2, 2], [2, 2, 2, 2], [2, 1, 1, 0]))
     assert gains == pytest.approx([math.log(2), one, 0.0, math.log(2)], abs=1e-15)
@@ -91,7 +93,8 @@ def test_entropy_golden() -> None:
     )
 
 
-KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of which two tie and one is negative
+# label 0 keeps three words, label 1 none, label 2 four of which two tie and one is negative
+KEPT = KeptWords(
     offsets=np.array([0, 3, 3, 7]),
     words=np.array([0, 1, 2, 1, 0, 2, 3], dtype=np.int32),
     values=np.array([0.4, 0.2, 0.1, 2.0, 1.0, 1.0, -0.5]),
@@ -127,7 +130,9 @@ def test_golden(norm: Norm, largest: float | None, expected: list[float]) -> Non
 
 
 def test_jaccard_divides_by_the_joint_entropy() -> None:
-    """A word that is the label has I = H_word = H_label, so its share is 1; half of it gives (H/2) / (3H/2)."""
+    """A word that is the label has I = H_word = H_label, so its share is 1; half of it gives
+    (H/2) / (3H/2).
+    """
     half = np.log(2)
     kept = KeptWords(
         offsets=np.array([0, 2]),
@@ -157,7 +162,9 @@ def test_within_bounds_in_order_and_empty_without_words(norm: Norm) -> None:
 
 
 def test_grades_fall_with_the_logarithm_of_the_rank() -> None:
-    """The best word has grade 101, the next ones 100 down to 1 by limits between 0.0001 and 1 of the vocabulary."""
+    """The best word has grade 101, the next ones 100 down to 1 by limits between 0.0001 and 1
+    of the vocabulary.
+    """
     words, kept = 57_352, [1, 2, 6, 7, 100, 5_000, 57_352]
     found = _grade(np.array(kept), words) * 101
     limits = [0.0, *(10 ** (-4 + 4 * i / 99) * (words - 1) for i in range(100))]
@@ -178,7 +185,9 @@ DOCS = np.array([8, 4, 2, 1, 1])  # of N = 7 + 1: idf is ln 1.125, ln 2.25, ln 4
 
 
 def test_title_words_are_raised_or_put_behind_by_idf() -> None:
-    """Label 0: word 1 was kept, word 3 was not. Label 1 has no title. Label 2 kept nothing; its title is word 2."""
+    """Label 0: word 1 was kept, word 3 was not. Label 1 has no title. Label 2 kept nothing; its
+    title is word 2.
+    """
     kept, relevance = add_title_words(
         TITLED,
         np.array([1.0, 0.4, 1.0]),

@@ -167,7 +167,9 @@ def test_another_label_order_is_refused_and_both_files_named(folder: Path) -> No
 
 
 def test_edits_are_applied(folder: Path) -> None:
-    """A word is taken away, one is reweighed, one is added; unknown labels and words change nothing."""
+    """A word is taken away, one is reweighed, one is added; unknown labels and words change
+    nothing.
+    """
     write_edits(
         folder,
         {

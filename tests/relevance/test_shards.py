@@ -133,7 +133,9 @@ def write_shards(
 def test_shards_add_up_to_the_counts_of_all_documents(
     seed: int, documents: int, of: int, min_df: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Also with more shards than documents, and with words that are rare in every shard but not in all."""
+    """Also with more shards than documents, and with words that are rare in every shard but not
+    in all.
+    """
     texts, gold = draw_corpus(seed, documents)
     whole = MemoryCounts(count_terms(number_words(texts), min_df), gold, with_occurrences=True)
     folders = write_shards(tmp_path_factory.mktemp("shards"), texts, gold, of)

@@ -1,4 +1,6 @@
-"""The rule of a run, applied to its own training documents, finds what `plant mig` wrote; applied to others, theirs."""
+"""The rule of a run, applied to its own training documents, finds what `plant mig` wrote;
+applied to others, theirs.
+"""
 
 from __future__ import annotations
 

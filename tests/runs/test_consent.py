@@ -1,4 +1,6 @@
-"""No hub is asked for a model that only a file of a run folder names, unless it is on this machine or comes with plant."""
+"""No hub is asked for a model that only a file of a run folder names, unless it is on this
+machine or comes with plant.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,9 @@ def test_what_a_killed_process_left_of_a_new_run_is_not_in_the_way(tmp_path: Pat
 def test_a_run_is_opened_once_nobody_else_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits for a run to be free finds it bound to what the other one read, and does not begin it a second time."""
+    """Who waits for a run to be free finds it bound to what the other one read, and does not
+    begin it a second time.
+    """
 
     @contextmanager
     def lock_after_another(path: Path, purpose: str) -> Iterator[None]:
@@ -436,7 +438,9 @@ def test_a_link_to_nowhere_in_place_of_a_stage_is_replaced(
 def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(
     tmp_path: Path, make_record: Make, recorded: bool
 ) -> None:
-    """The copy of a run has links to finished stages; one of them may be replaced while the copy's process starts."""
+    """The copy of a run has links to finished stages; one of them may be replaced while the
+    copy's process starts.
+    """
     theirs, ours = (StageFolder(tmp_path / name / "predict") for name in ("run", "copy"))
     theirs.begin(make_record())
     theirs.finish(make_record(status="done"))

@@ -160,7 +160,9 @@ def test_a_file_system_without_locks_is_told(
 def test_a_lock_that_its_holder_took_away_holds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever opened the lock of a run that was just removed must not work on as if it were there."""
+    """Whoever opened the lock of a run that was just removed must not work on as if it were
+    there.
+    """
     take = fcntl.flock
 
     def remove_and_take(handle: int, operation: int) -> None:

@@ -74,7 +74,9 @@ print((size() - before) >> 20); wait.set()"""
     reason="only glibc gives a thread its own heap",
 )
 def test_threads_share_the_heaps_and_no_later_bound_is_higher() -> None:
-    """Eight threads take their stacks of 8 MiB, and addresses for one heap beside the first instead of for eight."""
+    """Eight threads take their stacks of 8 MiB, and addresses for one heap beside the first
+    instead of for eight.
+    """
     one, two, free = (
         int(
             subprocess.run(
@@ -198,7 +200,8 @@ def test_the_cause_is_found_behind_the_words_of_a_library(
         MemoryError(),
         OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+            "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you "
+            "tried to allocate 8 bytes"
         ),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("can't start new thread"),

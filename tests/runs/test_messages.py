@@ -1,4 +1,6 @@
-"""Mistakes in recipes, `--set` texts and flags: `messages.yaml` has each of them with the four parts that a person is shown."""
+"""Mistakes in recipes, `--set` texts and flags: `messages.yaml` has each of them with the four
+parts that a person is shown.
+"""
 
 from __future__ import annotations
 

@@ -210,7 +210,9 @@ name_threads()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of threads are read from /proc")
 def test_threads_of_the_group_end_before_python_does() -> None:
-    """One that drops its last tensor while Python ends would end the process with SIGABRT, after all work is done."""
+    """One that drops its last tensor while Python ends would end the process with SIGABRT,
+    after all work is done.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -1,4 +1,6 @@
-"""Evaluations computed again: numbers are compared place by place, and nothing of the run is changed."""
+"""Evaluations computed again: numbers are compared place by place, and nothing of the run is
+changed.
+"""
 
 from __future__ import annotations
 

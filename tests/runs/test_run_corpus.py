@@ -20,7 +20,9 @@ from plant_cli.data.files import hash_file, read_json, write_json
 
 @pytest.fixture
 def prepared(laboratory):
-    """A laboratory whose stages read the corpus, after its first stage; `corpora` collects what they got."""
+    """A laboratory whose stages read the corpus, after its first stage; `corpora` collects what
+    they got.
+    """
     laboratory.corpora = []
     laboratory.on["alpha"] = laboratory.on["beta"] = laboratory.on["look"] = lambda context: (
         laboratory.corpora.append(context.corpus())
@@ -148,7 +150,8 @@ def test_a_stage_on_a_part_of_train_reads_what_learned_from_the_same(prepared):
     prepared.on["alpha"] = lambda context: context.input("alpha", "few")
     error = prepared.fails(
         ArtefactError,
-        "'alpha-few' learned from other training documents: data.train_share is 0.5 there, and 1 here",
+        "'alpha-few' learned from other training documents: data.train_share is 0.5 there, and 1 "
+        "here",
         "alpha",
         "all",
     )
@@ -277,7 +280,9 @@ def test_a_run_that_lost_its_recipe_says_so(prepared):
 
 @pytest.fixture
 def real(tmp_path):
-    """Run a real stage in a run that is not there yet: `real("mig", corpus)`; `.path` is the run."""
+    """Run a real stage in a run that is not there yet: `real("mig", corpus)`; `.path` is the
+    run.
+    """
 
     def run(name, path=None):
         flags = {} if path is None else {"data": {"path": str(path)}}

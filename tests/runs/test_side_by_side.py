@@ -61,7 +61,9 @@ def test_comparisons_come_last(steps):
 
 @pytest.fixture
 def finish(steps):
-    """Run all steps in this process, at once; `errors` by name are raised instead. Gives the results and the names in their order."""
+    """Run all steps in this process, at once; `errors` by name are raised instead. Gives the
+    results and the names in their order.
+    """
 
     def run(errors=(), jobs=3):
         begun = []

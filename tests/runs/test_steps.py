@@ -47,7 +47,8 @@ def test_a_stage_runs_before_those_that_it_feeds_wherever_its_section_stands(
 ) -> None:
     steps = _steps(
         registry,
-        "probe: {depth: 1}\nfinetune: {}\nfinetune-planted: {}\npretrain-attn-b: {}\npretrain-attn: {}\n",
+        "probe: {depth: 1}\nfinetune: {}\nfinetune-planted: {}\npretrain-attn-b: "
+        "{}\npretrain-attn: {}\n",
     )
     assert [step.name for step in steps] == [
         "probe",
@@ -75,7 +76,10 @@ def test_stages_that_feed_each_other_end(registry: Registry) -> None:
 
 
 def test_a_tagged_section_inherits_and_overrides(registry: Registry) -> None:
-    text = "finetune: {epochs: 7, note: a, machine: {seed: 1}}\nfinetune-baseline: {note: b}\nfinetune-other: {machine: {seed: 2}}\n"
+    text = (
+        "finetune: {epochs: 7, note: a, machine: {seed: 1}}\nfinetune-baseline: {note: "
+        "b}\nfinetune-other: {machine: {seed: 2}}\n"
+    )
     main, baseline, other = _steps(registry, text)
     assert (baseline.spec.name, baseline.tag, baseline.name) == (
         "finetune",

@@ -1,4 +1,6 @@
-"""What the machinery knows of a stage is said by its spec: stages of a stranger are treated like those of the core."""
+"""What the machinery knows of a stage is said by its spec: stages of a stranger are treated
+like those of the core.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def _contrast(context: Any, options: ContrastOptions) -> Result:
 
 @pytest.fixture
 def garden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a stranger's stages: `garden("grow", tag="b", size=3)`; `garden.request(…)` makes a request."""
+    """Runs a stranger's stages: `garden("grow", tag="b", size=3)`; `garden.request(…)` makes a
+    request.
+    """
     registry = make_registry(
         StageSpec(
             name="grow",

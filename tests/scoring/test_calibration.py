@@ -1,4 +1,6 @@
-"""Calibration: weights and offsets by training frequency, isotonic maps against scikit-learn, reliability by hand."""
+"""Calibration: weights and offsets by training frequency, isotonic maps against scikit-learn,
+reliability by hand.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +148,9 @@ def draw_step(seed: int, size: int = 4000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_blocks_are_those_of_the_reference() -> None:
-    """Of a block, the share that is right, with one pair more that is right as often as was said before."""
+    """Of a block, the share that is right, with one pair more that is right as often as was
+    said before.
+    """
     x, right = draw_step(0)
     ones = np.ones(len(x), dtype=np.int64)
     reference = IsotonicRegression().fit(x, right).predict(x)
@@ -190,7 +194,9 @@ def test_rare_and_frequent_labels_have_curves_of_their_own_where_both_have_enoug
 
 
 def test_a_block_of_one_pair_is_not_raised_above_a_larger_one_by_what_was_said_before() -> None:
-    """The one pair is wrong, and was said to be right nearly for sure; of the next hundred, ten are right."""
+    """The one pair is wrong, and was said to be right nearly for sure; of the next hundred, ten
+    are right.
+    """
     x, right = np.append(3.0, np.full(100, 4.0)), np.append(False, np.arange(100) < 10)
     ones = np.ones(101, dtype=np.int64)
     low, high = apply_maps(fit_maps(x, right, ones, (1,)), np.array([3.0, 4.0]), ones[:2])
@@ -198,7 +204,9 @@ def test_a_block_of_one_pair_is_not_raised_above_a_larger_one_by_what_was_said_b
 
 
 def test_equal_logits_weigh_as_many_as_they_are() -> None:
-    """One right pair joins the hundred after it, as 11 of 101, and not also the ten after these, of which 3 are right."""
+    """One right pair joins the hundred after it, as 11 of 101, and not also the ten after
+    these, of which 3 are right.
+    """
     x = np.repeat([0.0, 1.0, 2.0], [1, 100, 10])
     right = np.concatenate([[True], np.arange(100) < 10, np.arange(10) < 3])
     ones = np.ones(111, dtype=np.int64)
@@ -272,7 +280,9 @@ def test_calibration_is_judged_on_documents_that_it_was_not_learned_from() -> No
 
 
 def test_maps_are_taken_where_they_fit_left_out_documents_better() -> None:
-    """Whoever says more than 0 is right in two of five, whatever more it says: a step, which no slope can follow."""
+    """Whoever says more than 0 is right in two of five, whatever more it says: a step, which no
+    slope can follow.
+    """
     chance = np.random.default_rng(0)
     values = 3 * chance.normal(size=(3000, 4))
     gold = csr_array((chance.random((3000, 4)) < np.where(values > 0, 0.4, 0.01)).astype(np.int64))

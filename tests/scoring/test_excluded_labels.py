@@ -77,7 +77,9 @@ def test_excluded_labels_stand_behind_all_others() -> None:
 
 
 def test_a_model_never_suggests_them(tmp_path: Path) -> None:
-    """Others keep their scores and their order, in the parts and in all logits, too; more may be excluded where the model is asked."""
+    """Others keep their scores and their order, in the parts and in all logits, too; more may
+    be excluded where the model is asked.
+    """
     scorers, labels = fit().scorers, clinic()[1]
     plain = Combination(scorers=scorers, calibration=SAME, train_counts=scorers.train_counts)
     write_scorers(tmp_path, replace(plain, excluded=[0]), {}, labels.hash, PLAIN.hash)

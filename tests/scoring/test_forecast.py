@@ -1,4 +1,6 @@
-"""What fitting scorers will take: more for more and longer documents, and refused where it is more than may be taken."""
+"""What fitting scorers will take: more for more and longer documents, and refused where it is
+more than may be taken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Scorers fitted together: what they give, what becomes of those that fail, odd input, and reasons."""
+"""Scorers fitted together: what they give, what becomes of those that fail, odd input, and
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -494,7 +496,9 @@ def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
 
 
 def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever walks through a vocabulary would otherwise do so once for each text, over the words of all."""
+    """Whatever walks through a vocabulary would otherwise do so once for each text, over the
+    words of all.
+    """
     scored = fit().scorers.score(
         split_words(["fever and chills", "a broken leg", "fever"]), SilentReporter(), "texts"
     )

@@ -1,4 +1,6 @@
-"""The model of weights by label frequency, and fusion by it: against plain loops, and the frequency that a left-out document leaves."""
+"""The model of weights by label frequency, and fusion by it: against plain loops, and the
+frequency that a left-out document leaves.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def plain_loss(
     penalty: float,
     prior: Floats,
 ) -> float:
-    """Logistic loss in a loop, coefficients penalised in units of their columns' root mean squares."""
+    """Logistic loss in a loop, coefficients penalised in units of their columns' root mean
+    squares.
+    """
     loss = 0.0
     for x, yes in zip(design.tolist(), right.tolist(), strict=True):
         logit = sum(c * v for c, v in zip(coefficients, x, strict=True))
@@ -154,7 +158,9 @@ def test_the_better_scorer_counts_more_and_fusing_is_better_than_either() -> Non
 
 
 def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_part() -> None:
-    """Of labels with one and with two documents, the left-out pairs teach what the pairs of one document teach."""
+    """Of labels with one and with two documents, the left-out pairs teach what the pairs of one
+    document teach.
+    """
     values = np.array([[2.0], [1.0], [-1.0], [0.5], [-2.0], [-0.5]])
     labels, gold = (
         np.array([0, 1, 2, 0, 1, 2]),
@@ -267,8 +273,9 @@ def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
 def test_labels_without_documents_are_weighed_as_those_of_fewest(
     labels: int, fewest: int, vocabulary: bool
 ) -> None:
-    """By a plain logistic regression on the labels of one document, or of the fewest; the offset shares as many right labels among as many
-    as there are, and gives none that was added more than one of these labels has.
+    """By a plain logistic regression on the labels of one document, or of the fewest; the
+    offset shares as many right labels among as many as there are, and gives none that was added
+    more than one of these labels has.
     """
     chance = np.random.default_rng(0)
     gold = np.zeros((40, labels), dtype=np.int64)
@@ -433,7 +440,9 @@ def test_an_added_label_is_as_likely_as_by_its_examples_or_by_its_name_alone() -
 
 
 def test_labels_rarer_than_any_teach_nothing() -> None:
-    """A left-out document of a label of five documents is as one of four: if no label has four, all such pairs are right."""
+    """A left-out document of a label of five documents is as one of four: if no label has four,
+    all such pairs are right.
+    """
     counts = np.array([9, 5, 0, -3])
     assert find_fewest(counts) == 5
     chance = np.random.default_rng(0)

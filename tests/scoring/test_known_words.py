@@ -65,14 +65,18 @@ def test_what_words_tell(text: str, told: float) -> None:
 def test_a_text_of_another_language_is_not_believed_for_the_rare_words_that_train_happens_to_have() -> (
     None
 ):
-    """Of nine words three are known; where usual texts know most, these are less than half of it."""
+    """Of nine words three are known; where usual texts know most, these are less than half of
+    it.
+    """
     text = split("leg falls bronchitis une est dans la sur ce")
     assert learn(share=0.8).trust(text) == pytest.approx((3 + 3) / (9 + 3) / 0.8)
     assert learn(share=0.4).trust(text) == 1.0
 
 
 def test_what_is_usual_is_said_by_left_out_documents() -> None:
-    """Of four documents each is asked as if it were not in train, where its own rare words are not known."""
+    """Of four documents each is asked as if it were not in train, where its own rare words are
+    not known.
+    """
     found = KnownWords.fit(split(*TRAIN), split("night cough"), np.arange(4))
     assert dict(zip(found.words, found.frequencies.tolist(), strict=True))["fever"] == 2
     assert (found.named, found.documents) == (("night",), 4)
@@ -99,7 +103,9 @@ def test_a_document_is_drawn_to_base_rates_as_far_as_it_is_not_believed() -> Non
 
 
 def test_a_text_of_unknown_words_has_base_rates_and_a_usual_one_is_as_before() -> None:
-    """The same sparse, dense and pair by pair; labels of one base rate stand together, the frequent ones first."""
+    """The same sparse, dense and pair by pair; labels of one base rate stand together, the
+    frequent ones first.
+    """
     scorers = fit().scorers
     counts = scorers.train_counts
     assert scorers.known is not None

@@ -1,4 +1,6 @@
-"""Trained models: saved, loaded, opened from Python, explained, and the same whatever is asked with them."""
+"""Trained models: saved, loaded, opened from Python, explained, and the same whatever is asked
+with them.
+"""
 
 from __future__ import annotations
 

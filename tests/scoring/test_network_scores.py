@@ -1,4 +1,6 @@
-"""Documents scored by a network: the K best, ties by label, the same whatever the batch; never an array of documents and labels."""
+"""Documents scored by a network: the K best, ties by label, the same whatever the batch; never
+an array of documents and labels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where the texts to label come from: tables, text files, folders of them, standard input; in any encoding."""
+"""Where the texts to label come from: tables, text files, folders of them, standard input; in
+any encoding.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,8 @@ def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_
     assert set(read(tmp_path, reporter=listener)) == {"a.txt", "B", "a.Txt", "d [1]"}
     assert set(read(tmp_path, reporter=listener).values()) == {NOTE}
     assert listener.said[0] == (
-        f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt, .pdf, .docx and .html files in the folder itself; "
+        f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt, .pdf, .docx "
+        "and .html files in the folder itself; "
         "--recursive reads those below, too)"
     )
     (tmp_path / "sub/B.TXT").write_text(NOTE)
@@ -83,7 +86,10 @@ def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_
 def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_other(
     tmp_path: Path,
 ) -> None:
-    page = "<html><style>p {}</style><script>x()</script><h1>Lung &amp; heart</h1><p>A <b>very</b>\n bad   cough</p></html>"
+    page = (
+        "<html><style>p {}</style><script>x()</script><h1>Lung &amp; heart</h1><p>A "
+        "<b>very</b>\n bad   cough</p></html>"
+    )
     (tmp_path / "a.html").write_text(page)
     document = docx.Document()
     document.add_paragraph("Fever")

@@ -1,4 +1,6 @@
-"""Files of predictions and of every score: what is written is read, and nothing that does not belong."""
+"""Files of predictions and of every score: what is written is read, and nothing that does not
+belong.
+"""
 
 from __future__ import annotations
 

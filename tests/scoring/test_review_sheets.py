@@ -1,4 +1,6 @@
-"""Review sheets: what is written, and what is read again after a spreadsheet program changed the file."""
+"""Review sheets: what is written, and what is read again after a spreadsheet program changed
+the file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Scorers beside a network: saved and read again, refused where it is damaged or of another label order."""
+"""Scorers beside a network: saved and read again, refused where it is damaged or of another
+label order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Lists of labels against sorting: top k, look-ups, floors, blocks, ties; the best labels without an array of all scores."""
+"""Lists of labels against sorting: top k, look-ups, floors, blocks, ties; the best labels
+without an array of all scores.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +189,9 @@ def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> No
 
 
 def draw_grouped(seed: int, density: float, documents: int = 70, labels: int = 300) -> SparseScores:
-    """Few labels of a document are listed, the others have one of twelve floors; there are few different scores, so many are equal."""
+    """Few labels of a document are listed, the others have one of twelve floors; there are few
+    different scores, so many are equal.
+    """
     chance = np.random.default_rng(seed)
     listed = chance.random((documents, labels)) < density
     values = csr_array(

@@ -16,7 +16,9 @@ GIVE_BACK = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 16),
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
 }
-"""What is freed is returned at once (glibc's allocator and that of polars), so that a process's memory is what it holds."""
+"""What is freed is returned at once (glibc's allocator and that of polars), so that a process's
+memory is what it holds.
+"""
 SCRIPT = """
 import json, re, sys
 from pathlib import Path
@@ -43,7 +45,9 @@ print("MEASURED", json.dumps({"before": before, "peak": status("VmHWM") - before
 
 @pytest.fixture
 def run_alone() -> Callable[[Path, str, Sequence[str]], dict[str, Any]]:
-    """Runs a stage in a process of its own; gives its result, and bytes: of memory `before`, and of the `peak` beside that."""
+    """Runs a stage in a process of its own; gives its result, and bytes: of memory `before`,
+    and of the `peak` beside that.
+    """
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peak memory is read from Linux's /proc")
 

@@ -1,4 +1,6 @@
-"""Classifiers in closed form: the numbers of a plain loop in double precision, and nothing of other splits than they may see."""
+"""Classifiers in closed form: the numbers of a plain loop in double precision, and nothing of
+other splits than they may see.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stage 2's loss of a batch: exactly that of the pairs that count, with the anchor fading out beside it."""
+"""Stage 2's loss of a batch: exactly that of the pairs that count, with the anchor fading out
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_only_positives_and_the_hardest_negatives_count(parts: Parts) -> None:
 def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(
     parts: Parts, normaliser: str
 ) -> None:
-    """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no gradient with a row for every label."""
+    """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no
+    gradient with a row for every label.
+    """
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=1, normaliser=normaliser))
     found = {}
     for sparse in (False, True):
@@ -103,7 +107,9 @@ def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(
 
 
 def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) -> None:
-    """Whatever is not proposed counts only as a positive; all labels proposed is the loss without a shortlist."""
+    """Whatever is not proposed counts only as a positive; all labels proposed is the loss
+    without a shortlist.
+    """
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=0))
     proposed = {1: [0, 1, 3, 5], 2: [0, 1, 4]}  # of the documents in these rows
 
@@ -137,7 +143,9 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
 def test_few_candidates_all_count_beside_positives_and_random_negatives(
     parts: Parts, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more candidates than hard negatives: they are scored once, with gradient, and nothing else is."""
+    """No more candidates than hard negatives: they are scored once, with gradient, and nothing
+    else is.
+    """
     loss = Focal(
         FocalOptions(hard_negatives=4, random_negatives=2)
     )  # of 2 candidates at most, half of the hard ones: 1 random
@@ -241,7 +249,9 @@ def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPat
 def test_a_batch_is_read_once_for_labels_and_groups(
     parts: Parts, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In training, where values are dropped, both losses see the same states, however labels are scored."""
+    """In training, where values are dropped, both losses see the same states, however labels
+    are scored.
+    """
     monkeypatch.setattr(
         label_scores, "LABELS_PER_BLOCK", 2 if way == "blocks" else label_scores.LABELS_PER_BLOCK
     )

@@ -1,4 +1,6 @@
-"""Figures, gains and thresholds of given scores; validation of a network alone and with scorers beside it."""
+"""Figures, gains and thresholds of given scores; validation of a network alone and with scorers
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_what_was_tuned_on_train_is_no_validation(judge: Judge, tmp_path: Path) 
 
 
 def test_each_f1_is_taken_at_its_own_threshold(judge: Judge) -> None:
-    """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with all four."""
+    """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with
+    all four.
+    """
     found = judge.figures(MIXED)
     both = [compute_value(judge._measure(MIXED, name)[name]) for name in ("micro-F1", "macro-F1")]  # type: ignore[arg-type]
     assert [found["micro-F1"], found["macro-F1"]] == both
@@ -241,7 +245,9 @@ def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played
 def test_among_candidates_the_right_ones_are_no_collapse_and_all_of_them_are_one(
     played: Any,
 ) -> None:
-    """Two labels of each document are proposed, one of which is right: the limit is three quarters of the proposed pairs."""
+    """Two labels of each document are proposed, one of which is right: the limit is three
+    quarters of the proposed pairs.
+    """
     candidates = ShortlistedLabels(
         [np.array([label, (label + 1) % 3]) for label in range(3)] * 4, 3
     )

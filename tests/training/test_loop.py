@@ -48,7 +48,9 @@ LENGTHS = np.array([3, 1, 2, 5, 4, 2], dtype=np.int64)
 
 
 class Played:
-    """A training run whose loss is the mean squared query, and whose validation values are given."""
+    """A training run whose loss is the mean squared query, and whose validation values are
+    given.
+    """
 
     def __init__(
         self,
@@ -184,7 +186,9 @@ def test_no_epoch_begins_that_would_end_too_late(
 def test_small_gains_do_not_keep_training_going_but_the_best_epoch_stays_the_best(
     play: Callable[..., Played],
 ) -> None:
-    """Gains add up: 0.5, then 0.53 and 0.56 by less than 0.05 each, of which the second is a gain over the first value."""
+    """Gains add up: 0.5, then 0.53 and 0.56 by less than 0.05 each, of which the second is a
+    gain over the first value.
+    """
     outcome = play(0.5, 0.53, 0.56, 0.57, 0.58, 0.9, patience=1, least_gain=0.05).run()
     assert (outcome.epochs, outcome.best_epoch, outcome.kept["value"]) == (2, 1, 0.53)
     outcome = play(0.5, 0.53, 0.56, 0.57, 0.58, 0.9, patience=2, least_gain=0.05).run()
@@ -229,7 +233,9 @@ def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
 def test_accumulated_micro_batches_are_one_step_of_their_mean(
     play: Callable[..., Played], batch: int, micro_batch: int
 ) -> None:
-    """The loss is the same for every document, so that the cut into micro-batches must not matter."""
+    """The loss is the same for every document, so that the cut into micro-batches must not
+    matter.
+    """
     played = play(0.1, batch=batch, micro_batch=micro_batch, warmup=0.0)
     played.run()
     whole = play(0.1, batch=4, micro_batch=4, warmup=0.0)
@@ -238,7 +244,9 @@ def test_accumulated_micro_batches_are_one_step_of_their_mean(
 
 
 class Drawn(Played):
-    """Each document has a loss of its own, which also depends on what it draws; only so many tokens fit into memory."""
+    """Each document has a loss of its own, which also depends on what it draws; only so many
+    tokens fit into memory.
+    """
 
     holds = 10**9
 
@@ -704,7 +712,9 @@ def test_an_unknown_tracker_is_named_with_those_there_are(tmp_path: Path) -> Non
 def test_a_tracker_whose_package_is_missing_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also before there is any state of accelerate, which the tracker would be the first to ask for."""
+    """Also before there is any state of accelerate, which the tracker would be the first to ask
+    for.
+    """
     monkeypatch.setattr(accelerates, "_available_trackers", [])
     monkeypatch.setattr(PartialState, "_shared_state", {})
     with pytest.raises(ComponentError, match="'comet_ml' needs a package") as caught:

@@ -294,7 +294,8 @@ CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[Any], None]]:
-    """A device of so many free bytes, on which a document takes `each` bytes a token, and a batch `fixed` bytes; gives what runs there.
+    """A device of so many free bytes, on which a document takes `each` bytes a token, and a batch
+    `fixed` bytes; gives what runs there.
 
     Of more than `kept` tokens activations are computed again: each takes a byte.
     """
@@ -339,7 +340,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[Any], None]
             0,
             150,
             1,
-        ),  # one fits as it is, two only if activations are computed again: that is slower than one by one
+            # one fits as it is, two only if activations are computed again: that is slower than one by
+            # one
+        ),
         (100_000, 2_000, 0, 50, 790),  # not even one fits as it is
     ],
 )

@@ -1,4 +1,6 @@
-"""Rows of new labels in a trained network: the discriminant of their documents, or of what their title says, beside rows that stay."""
+"""Rows of new labels in a trained network: the discriminant of their documents, or of what
+their title says, beside rows that stay.
+"""
 
 from __future__ import annotations
 

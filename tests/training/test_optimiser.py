@@ -1,4 +1,6 @@
-"""The optimiser steps rows of label tables, by groups, rates and schedules; options of the stages and their defaults."""
+"""The optimiser steps rows of label tables, by groups, rates and schedules; options of the
+stages and their defaults.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,9 @@ def test_a_saved_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_the_state_of_a_whole_table_goes_on_row_by_row() -> None:
-    """As where tables were shared between processes, and are no longer: every row has had every step."""
+    """As where tables were shared between processes, and are no longer: every row has had every
+    step.
+    """
     found, expected = table(), table()
     gradients = torch.randn(
         2, ROWS, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64

@@ -1,4 +1,6 @@
-"""Plans have the sizes of the real network, and the memory that a real stage takes in a process of its own."""
+"""Plans have the sizes of the real network, and the memory that a real stage takes in a process
+of its own.
+"""
 
 from __future__ import annotations
 
@@ -228,7 +230,9 @@ def test_a_network_that_is_too_large_to_be_tried_has_no_hours() -> None:
 
 
 def test_activations_of_language_models_follow_from_their_layers() -> None:
-    """32 positions (20 tokens, padded), each of 16 x 8 + 4 x 32 = 256 numbers a layer, in 3 layers; in bf16."""
+    """32 positions (20 tokens, padded), each of 16 x 8 + 4 x 32 = 256 numbers a layer, in 3
+    layers; in bf16.
+    """
     planner, config = (
         make_planner(),
         SimpleNamespace(hidden_size=8, intermediate_size=32, num_hidden_layers=3),

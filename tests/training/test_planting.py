@@ -1,4 +1,6 @@
-"""Ranked lists from attention: words tied to tokens by offsets, relevance looked up, samples drawn; and the yardstick of stage 1."""
+"""Ranked lists from attention: words tied to tokens by offsets, relevance looked up, samples
+drawn; and the yardstick of stage 1.
+"""
 
 from __future__ import annotations
 

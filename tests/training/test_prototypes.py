@@ -1,4 +1,6 @@
-"""Tables planted from prototypes: the numbers of a plain loop, training documents only, and the sharpness that validation likes."""
+"""Tables planted from prototypes: the numbers of a plain loop, training documents only, and the
+sharpness that validation likes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Queries planted by regression: the numbers of least squares, training documents only, and attention that ranks relevant words."""
+"""Queries planted by regression: the numbers of least squares, training documents only, and
+attention that ranks relevant words.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def table(relevance: Any, labels: int = LABELS) -> RelevanceTable:
 
 
 def documents(draw: np.random.Generator, count: int = 12) -> list[DocumentWords]:
-    """Documents of ten tokens, one word each; some words are not in the table, and the last token spells none."""
+    """Documents of ten tokens, one word each; some words are not in the table, and the last
+    token spells none.
+    """
     found = []
     for _ in range(count):
         numbers, word = np.unique(draw.integers(-1, WORDS, 9), return_inverse=True)

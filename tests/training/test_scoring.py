@@ -1,4 +1,6 @@
-"""Scorers without a network, from the command to the last stage: trained in seconds, predicted, evaluated, explained, exported."""
+"""Scorers without a network, from the command to the last stage: trained in seconds, predicted,
+evaluated, explained, exported.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,9 @@ def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Pat
 def test_without_validation_left_out_scores_of_train_stand_in(
     clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
 ) -> None:
-    """Labels count a left-out document less when scores are calibrated, as when weights are learned."""
+    """Labels count a left-out document less when scores are calibrated, as when weights are
+    learned.
+    """
     left_out: list[bool] = []
 
     def record(*given: Any, **how: Any) -> Any:
@@ -282,7 +286,10 @@ def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> N
 
 
 def test_no_torch_is_imported() -> None:
-    code = "import sys, plant_cli.training.scorers_alone, plant_cli.scoring.models; print('torch' in sys.modules)"
+    code = (
+        "import sys, plant_cli.training.scorers_alone, plant_cli.scoring.models; "
+        "print('torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

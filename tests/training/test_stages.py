@@ -193,7 +193,9 @@ def test_a_model_that_assigns_everything_is_stopped(
 def test_a_resumed_training_remembers_that_few_labels_were_assigned(
     trained: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decoder without a prior bias assigns half of all labels at first: what it assigned later tells a collapse, also after a pause."""
+    """A decoder without a prior bias assigns half of all labels at first: what it assigned
+    later tells a collapse, also after a pause.
+    """
     from plant_decoders.label_attention import LabelAttention
 
     monkeypatch.setattr(stage2, "starts_sparse", lambda *given: False)
@@ -297,7 +299,9 @@ def test_by_default_it_is_used_where_labels_are_many(
 
 
 def test_epochs_are_judged_by_candidates_and_the_model_by_all_labels(trained: Clinic) -> None:
-    """Two labels of each document are scored after an epoch; figures, threshold and kept predictions of the model are of all twelve."""
+    """Two labels of each document are scored after an epoch; figures, threshold and kept
+    predictions of the model are of all twelve.
+    """
     narrow = "finetune.shortlist={name: words, size: 1, frequent: 1}"
     result = trained.planted().run(
         "finetune", "finetune.epochs=1", "finetune.scorers=none", "machine.seed=2", narrow

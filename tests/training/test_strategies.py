@@ -42,7 +42,9 @@ TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
 
 
 def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
-    """A network on the model in `folder`, without dropout; its adapters do something from the start. With `lstm`: on two levels."""
+    """A network on the model in `folder`, without dropout; its adapters do something from the
+    start. With `lstm`: on two levels.
+    """
     from plant_decoders import JointLaatOptions, LabelAttentionOptions
     from plant_decoders.label_attention import LabelAttention
     from plant_decoders.published_decoders import JointLaat
@@ -79,7 +81,9 @@ def held(tensors: Sequence[torch.Tensor]) -> int:
 
 
 def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dict[str, Any]:
-    """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the checkpoint in `out`, if there is one."""
+    """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the
+    checkpoint in `out`, if there is one.
+    """
     from plant_cli.api import GroupedDecoder, MachineSection, Reading, SilentReporter
     from plant_cli.network.hardware import choose_hardware
     from plant_cli.training import checkpointing
@@ -216,7 +220,9 @@ def together(
 
 
 def assert_same(found: dict[str, Any], expected: dict[str, Any], *, short: bool = False) -> None:
-    """Equal but for rounding; products with short weights are in bf16, and all weights move by some 2e-2."""
+    """Equal but for rounding; products with short weights are in bf16, and all weights move by
+    some 2e-2.
+    """
     assert found["seen"] == pytest.approx(expected["seen"], rel=5e-2 if short else 1e-3, abs=1e-5)
     assert found["whole"].keys() == expected["whole"].keys()
     for name, tensor in expected["whole"].items():
@@ -370,7 +376,9 @@ def test_an_optimiser_is_declared_once() -> None:
 
 
 def test_deepspeed_is_configured_by_the_launch_file_and_by_the_options_of_the_stage() -> None:
-    """Accelerate makes the configuration; what the stage says itself replaces what the launch file says."""
+    """Accelerate makes the configuration; what the stage says itself replaces what the launch
+    file says.
+    """
     config = DeepSpeedPlugin(
         zero_stage=2, gradient_accumulation_steps=4, gradient_clipping=7.0
     ).deepspeed_config
@@ -388,7 +396,9 @@ def test_deepspeed_is_configured_by_the_launch_file_and_by_the_options_of_the_st
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A process that a launcher started; its number of processes and what they share is set by the test."""
+    """A process that a launcher started; its number of processes and what they share is set by
+    the test.
+    """
     for name in ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     for name, value in (("RANK", "0"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):

@@ -1,4 +1,6 @@
-"""Operations, memory, time and rates are measured as counted by hand, and a training's speed follows from them."""
+"""Operations, memory, time and rates are measured as counted by hand, and a training's speed
+follows from them.
+"""
 
 from __future__ import annotations
 

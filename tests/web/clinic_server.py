@@ -1,4 +1,6 @@
-"""A small server that speaks as `plant serve` does: labels of a made-up clinic, scored by the words of a text."""
+"""A small server that speaks as `plant serve` does: labels of a made-up clinic, scored by the
+words of a text.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from urllib.parse import parse_qs
 import plant_serving
 
 PAGE = Path(plant_serving.__path__[0]) / "page"
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+    "'self' data:"
+)
 KINDS = {
     ".html": "text/html",
     ".css": "text/css",
@@ -72,7 +77,9 @@ def explain(text: str, label: str) -> dict[str, Any]:
 
 
 class Clinic(BaseHTTPRequestHandler):
-    """One request. The server has `seen` (method, path, body), `token` and `error` (status, four parts) of the next request."""
+    """One request. The server has `seen` (method, path, body), `token` and `error` (status,
+    four parts) of the next request.
+    """
 
     server: Any
 

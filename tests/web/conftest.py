@@ -20,7 +20,9 @@ CHROMIUM = (
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    """The made-up server; what was asked is in `server.seen`, and stored feedback in `server.feedback`."""
+    """The made-up server; what was asked is in `server.seen`, and stored feedback in
+    `server.feedback`.
+    """
     with ThreadingHTTPServer(("127.0.0.1", 0), Clinic) as made:
         made.seen, made.feedback, made.token, made.error, made.models = (
             [],
@@ -51,7 +53,9 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any, server: Any) -> Iterator[Any]:
-    """Open the page: `open_page(width=…, dark=True)`. It ends without a console error, refused or remote request."""
+    """Open the page: `open_page(width=…, dark=True)`. It ends without a console error, refused
+    or remote request.
+    """
     problems, contexts = [], []
 
     def open_at(

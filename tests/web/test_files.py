@@ -58,7 +58,9 @@ CELLS = [
 def test_cells_of_a_sheet_begin_no_formula(open_page):
     page = open_page()
     written = page.evaluate(
-        "async cells => (await import('/page/record.js')).writeCsv([Object.fromEntries(cells.map((cell, i) => [i, cell]))])",
+        "async cells => (await "
+        "import('/page/record.js')).writeCsv([Object.fromEntries(cells.map((cell, i) => [i, "
+        "cell]))])",
         CELLS,
     )
     assert written.startswith("\ufeff")

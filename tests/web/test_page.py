@@ -1,4 +1,6 @@
-"""The page of `plant serve` in a browser: what a person does there, by mouse and by keys, and what the server gets."""
+"""The page of `plant serve` in a browser: what a person does there, by mouse and by keys, and
+what the server gets.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,8 @@ def test_several_models(open_page, server):
     page.locator(".row").first.wait_for()
     page.get_by_label("Model").select_option("first")
     page.get_by_text(
-        "Clinic first: 6 labels from 1,200 documents. Parts: network, words. Assigned from 0.50. Reviewed from 0.10."
+        "Clinic first: 6 labels from 1,200 documents. Parts: network, words. Assigned from 0.50. "
+        "Reviewed from 0.10."
     ).wait_for()
     page.locator("#labels[aria-busy=false]").wait_for()
     assert [body["model"] for path, body in server.seen if path == "/api/suggest"] == [
@@ -194,7 +197,9 @@ def test_nothing_is_wider_than_the_screen(suggested, width):
 
 
 def test_a_long_text_stays_fluent(suggested, tmp_path):
-    """200,000 characters with 3,600 words for a label, 2,000 of them marked: to point at a label takes less than to lay out the text."""
+    """200,000 characters with 3,600 words for a label, 2,000 of them marked: to point at a
+    label takes less than to lay out the text.
+    """
     path = tmp_path / "long.txt"
     path.write_text(f"{'word ' * 20}cough, no fever.\n" * 1800)
     page = suggested(file=path)
@@ -221,7 +226,9 @@ def test_a_long_text_stays_fluent(suggested, tmp_path):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_accessible(suggested, dark):
-    """No rule of axe-core is broken: at the start, with reasons and decisions, in the search, in the help, with an error."""
+    """No rule of axe-core is broken: at the start, with reasons and decisions, in the search,
+    in the help, with an error.
+    """
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="pip install '.[test]'"
     ).Axe()

@@ -1,4 +1,6 @@
-"""The whole way of a person on the page of `plant serve`: suggest, point, accept, reject, ask why not, add, export, send."""
+"""The whole way of a person on the page of `plant serve`: suggest, point, accept, reject, ask
+why not, add, export, send.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""A very large corpus with Dask: each task takes one share of the documents, and one adds the shares up.
+"""A very large corpus with Dask: each task takes one share of the documents, and one adds the
+shares up.
 
-    pip install 'plant-cli[cluster]'
-    python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --workers 2
-    python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --scheduler tcp://head:8786
-    python dask_shards.py /data/corpus.jsonl.gz /scratch/corpus --command convert
+    pip install 'plant-cli[cluster]' python dask_shards.py /data/corpus.parquet /scratch/shards
+    /scratch/run --shards 8 --workers 2 python dask_shards.py /data/corpus.parquet /scratch/shards
+    /scratch/run --shards 8 --scheduler tcp://head:8786 python dask_shards.py /data/corpus.jsonl.gz
+    /scratch/corpus --command convert
 
-Without `--scheduler` the workers are processes of this machine. All workers must see the corpus and the folders, and have `plant`
-installed. Further options are those of `plant mig` (`--k 100`; `--memory` is for each worker) or `plant data convert`.
+Without `--scheduler` the workers are processes of this machine. All workers must see the corpus and
+the folders, and have `plant` installed. Further options are those of `plant mig` (`--k 100`;
+`--memory` is for each worker) or `plant data convert`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def run_plant(arguments: list[str]) -> str:
 def plan(
     command: str, corpus: str, folder: Path, run: str | None, shards: int, further: list[str]
 ) -> tuple[list[list[str]], list[str]]:
-    """What `plant` does with each share, and at the end (nothing for convert: the folder of all shares is the corpus)."""
+    """What `plant` does with each share, and at the end (nothing for convert: the folder of all
+    shares is the corpus).
+    """
     shares = [(str(number), f"{number}/{shards}") for number in range(1, shards + 1)]
     if command == "convert":
         return [

@@ -14,7 +14,9 @@ from tests.faults.reports import Harness, Trial, run_trials
 
 
 def begin(place: Path) -> Callable[[int, str, Path], Trial]:
-    """Trials that begin with copies of a finished run of one process or of two; each is made when a trial first needs it."""
+    """Trials that begin with copies of a finished run of one process or of two; each is made
+    when a trial first needs it.
+    """
 
     @cache
     def reference(processes: int) -> Reference:

@@ -79,9 +79,11 @@ ALL = (*COMMANDS, WHOLE)
 
 
 class Reference:
-    """A run that nothing disturbed: a copy of its folder after each command, and how long each took.
+    """A run that nothing disturbed: a copy of its folder after each command, and how long each
+    took.
 
-    The copies are written into an empty folder. Commands that can be shared are run by one or two `processes`.
+    The copies are written into an empty folder. Commands that can be shared are run by one or two
+    `processes`.
     """
 
     def __init__(self, place: Path, processes: int = 1) -> None:
@@ -104,7 +106,9 @@ class Reference:
             self.seconds.append(ending.seconds)
 
     def run(self, line: Sequence[str], folder: Path, *, shared: bool = True, **how: Any) -> Ending:
-        """Run a command in one process, or in two where this reference is that of two and the command can be shared."""
+        """Run a command in one process, or in two where this reference is that of two and the
+        command can be shared.
+        """
         ending = (
             run_pair(line, folder, **how)
             if shared and self.processes == 2
@@ -114,7 +118,9 @@ class Reference:
         return ending
 
     def before(self, number: int) -> Path:
-        """The run as it is before command `number` of `COMMANDS`; that of their number is the finished one."""
+        """The run as it is before command `number` of `COMMANDS`; that of their number is the
+        finished one.
+        """
         return self.place / f"run{number}"
 
     def copy(self, command: Command, target: Path) -> Path:
@@ -127,7 +133,9 @@ class Reference:
         return sum(self.seconds) if command is WHOLE else self.seconds[COMMANDS.index(command)]
 
     def compare(self, command: Command, run: Path) -> list[str]:
-        """What of the folders that a command writes differs: files missing, left over, or with other bytes."""
+        """What of the folders that a command writes differs: files missing, left over, or with
+        other bytes.
+        """
         folders = [one.folder for one in COMMANDS] if command is WHOLE else [command.folder]
         done = self.before(len(COMMANDS))
         wanted, found = (
@@ -138,11 +146,14 @@ class Reference:
 
 
 def list_sentences() -> list[str]:
-    """The longer sentences of the corpus, read in a process of its own: polars starts threads, and what is forked afterwards hangs."""
+    """The longer sentences of the corpus, read in a process of its own: polars starts threads,
+    and what is forked afterwards hangs.
+    """
     command = [
         sys.executable,
         "-c",
-        f"import json; from {__name__} import _read_sentences; print(json.dumps(_read_sentences()))",
+        f"import json; from {__name__} import _read_sentences; "
+        "print(json.dumps(_read_sentences()))",
     ]
     done = subprocess.run(
         command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
@@ -161,9 +172,11 @@ def _read_sentences() -> list[str]:
 
 
 def listing(folder: Path) -> set[tuple[str, str]]:
-    """Every file of a folder with its hash, its recorded one where it is an output, and the status of its stage.
+    """Every file of a folder with its hash, its recorded one where it is an output, and the status
+    of its stage.
 
-    Checkpoints are passed over, for when they are taken depends on the clock; so is what the record says of times.
+    Checkpoints are passed over, for when they are taken depends on the clock; so is what the record
+    says of times.
     """
     outputs, files = {}, set()
     if (folder / "stage.json").exists():
@@ -177,7 +190,9 @@ def listing(folder: Path) -> set[tuple[str, str]]:
 
 
 def finish(reference: Reference, command: Command, run: Path) -> Ending:
-    """Do a command again in the way that its messages advise: resume, or repeat where there is nothing to resume."""
+    """Do a command again in the way that its messages advise: resume, or repeat where there is
+    nothing to resume.
+    """
     ending = reference.run([*command.line, "--resume"], run)
     return (
         ending

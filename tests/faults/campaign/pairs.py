@@ -1,4 +1,6 @@
-"""One command shared by two processes, as torch's launcher starts and ends them; each is forked, which is quicker."""
+"""One command shared by two processes, as torch's launcher starts and ends them; each is
+forked, which is quicker.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class PairEnding(Ending):
 
     @property
     def clear(self) -> bool:
-        """Whether the one that failed first refused as the docs promise, and the other did not answer with a trace."""
+        """Whether the one that failed first refused as the docs promise, and the other did not
+        answer with a trace.
+        """
         return self.first.clear and "Traceback" not in self.output
 
 
@@ -38,10 +42,12 @@ def run_pair(
     prepare: Callable[[], None] | None = None,
     signals: Sequence[tuple[float, int]] = (),
 ) -> PairEnding:
-    """Run `plant` in two processes that share its work; once one has failed, the other is told to end.
+    """Run `plant` in two processes that share its work; once one has failed, the other is told to
+    end.
 
-    For the arguments see `run_command`; `ranks` are the processes that `prepare` and `signals` concern. The result has the exit code of
-    the one that failed first, 0 if none did, and each line with the rank of the process that wrote it.
+    For the arguments see `run_command`; `ranks` are the processes that `prepare` and `signals`
+    concern. The result has the exit code of the one that failed first, 0 if none did, and each line
+    with the rank of the process that wrote it.
     """
     temporary = folder.parent / "temporary"
     temporary.mkdir(exist_ok=True)
@@ -72,7 +78,9 @@ def run_pair(
 
 
 def _join(rank: int, port: int, temporary: Path, prepare: Callable[[], None] | None) -> None:
-    """In the new process: what a launcher says in the environment, and what is taken from this process."""
+    """In the new process: what a launcher says in the environment, and what is taken from this
+    process.
+    """
     os.environ |= {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),

@@ -1,4 +1,6 @@
-"""One trial: draw a command and a fault from a seed, do harm, repair as the messages advise, and judge what is there at the end."""
+"""One trial: draw a command and a fault from a seed, do harm, repair as the messages advise,
+and judge what is there at the end.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,13 @@ from tests.faults.reports import Trial
 NOBODY = 65534
 KILLS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
 VERDICTS = {
-    "done": "the command noticed nothing, or overcame it; its results are those of an undisturbed run",
+    "done": "the command noticed nothing, or overcame it; its results are those of an "
+    "undisturbed run",
     "resumed": "interrupted; then taken up, with the results of an undisturbed run",
-    "refused": "refused with a clear message; once the cause was gone, the results of an undisturbed run",
-    "unclear": "failed without a clear message; once the cause was gone, the results of an undisturbed run",
+    "refused": "refused with a clear message; once the cause was gone, the results of an "
+    "undisturbed run",
+    "unclear": "failed without a clear message; once the cause was gone, the results of an "
+    "undisturbed run",
     "warned": "went on with a warning that names the damage, with other results",
     "silent": "other results, and not a word about it",
     "lost": "could not be taken up or repeated once the cause was gone",
@@ -37,7 +42,9 @@ HARM = ("silent", "lost", "quoted")
 
 @dataclass
 class _Bench:
-    """What a fault works on: a copy of the run as it is before a command, and the random generator of the trial."""
+    """What a fault works on: a copy of the run as it is before a command, and the random
+    generator of the trial.
+    """
 
     reference: Reference
     command: Command
@@ -49,7 +56,9 @@ class _Bench:
         return self.reference.run([*self.command.line, *more], self.run, **how)
 
     def choose(self) -> tuple[dict[str, Any], str]:
-        """Which of the processes are disturbed, for `disturb` and for people; there is nothing to choose where there is one."""
+        """Which of the processes are disturbed, for `disturb` and for people; there is nothing
+        to choose where there is one.
+        """
         if self.reference.processes == 1:
             return {}, ""
         ranks = self.random.choice(((0,), (1,), RANKS))
@@ -59,7 +68,9 @@ class _Bench:
 
 
 def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
-    """Run one trial of a fault in a folder to be made, which is removed unless the trial did harm; all is drawn from the seed."""
+    """Run one trial of a fault in a folder to be made, which is removed unless the trial did
+    harm; all is drawn from the seed.
+    """
     place.mkdir()
     place.chmod(0o777)
     shutil.copyfile(reference.place / "recipe.yaml", place / "recipe.yaml")
@@ -94,7 +105,9 @@ def _kill(bench: _Bench) -> tuple[str, str, str]:
 
 
 def _damage(bench: _Bench) -> tuple[str, str, str]:
-    """A file of the run, cut short, emptied, or with one bit flipped; its times stay as they were in half of the trials."""
+    """A file of the run, cut short, emptied, or with one bit flipped; its times stay as they
+    were in half of the trials.
+    """
     files = sorted(
         path
         for path in bench.run.rglob("*")
@@ -167,7 +180,9 @@ def _address_space() -> int:
 
 
 def _deny(bench: _Bench) -> tuple[str, str, str]:
-    """Another user's rights: a file or folder of the run that may not be read, or not be written."""
+    """Another user's rights: a file or folder of the run that may not be read, or not be
+    written.
+    """
     for path in (bench.run, *bench.run.rglob("*")):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     path = bench.random.choice([bench.run, *sorted(bench.run.rglob("*"))])

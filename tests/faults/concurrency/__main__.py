@@ -1,4 +1,6 @@
-"""Commands that meet on one run: `python -m tests.faults.concurrency --trials 500 --seed 0 --report FILE`."""
+"""Commands that meet on one run: `python -m tests.faults.concurrency --trials 500 --seed 0
+--report FILE`.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ FREE = 2**31
 
 
 class Actor:
-    """A command in a process of its own that does as many operations on files of its folder as it is granted, and then waits."""
+    """A command in a process of its own that does as many operations on files of its folder as
+    it is granted, and then waits.
+    """
 
     def __init__(self, arguments: Sequence[str], folder: Path) -> None:
         grants, self._grant = os.pipe()
@@ -44,7 +46,9 @@ class Actor:
         os.close(asks)
 
     def advance(self, operations: int) -> bool:
-        """Let it do so many operations and wait until it has; False if it ended before, or waits for another process."""
+        """Let it do so many operations and wait until it has; False if it ended before, or
+        waits for another process.
+        """
         self._give(operations)
         idle, used = time.monotonic(), -1.0
         while self._running.poll() is None:
@@ -88,7 +92,9 @@ class Actor:
 
 
 def _obey(grants: int, asks: int, folder: str) -> None:
-    """In the new process: before each operation in the folder, ask for leave whenever what was granted is used up."""
+    """In the new process: before each operation in the folder, ask for leave whenever what was
+    granted is used up.
+    """
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever held the other end is gone
     left, busy = 0, False
 
@@ -107,7 +113,9 @@ def _obey(grants: int, asks: int, folder: str) -> None:
 
 
 def _concerns(arguments: tuple[object, ...], folder: str) -> bool:
-    """Whether an operation is on a file of the folder; what names no path (a lock, a name in an open folder) counts, too."""
+    """Whether an operation is on a file of the folder; what names no path (a lock, a name in an
+    open folder) counts, too.
+    """
     paths = [path for path in arguments if isinstance(path, str | bytes | os.PathLike)]
     return not paths or any(os.path.abspath(os.fsdecode(path)).startswith(folder) for path in paths)
 

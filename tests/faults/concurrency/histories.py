@@ -1,4 +1,6 @@
-"""What runs look like after commands that came one after the other: what every meeting is compared with."""
+"""What runs look like after commands that came one after the other: what every meeting is
+compared with.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ READERS = (
 
 
 class Histories:
-    """Runs after commands that came one after the other, each made once in an empty folder for them."""
+    """Runs after commands that came one after the other, each made once in an empty folder for
+    them.
+    """
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -138,7 +142,9 @@ def force(command: Command) -> tuple[str, ...]:
 
 
 def read_answer(reader: Command, ending: Ending, folder: Path) -> str:
-    """What a reader gave: its exit code, and its output, or the files that it exported, but for the one that holds the time."""
+    """What a reader gave: its exit code, and its output, or the files that it exported, but for
+    the one that holds the time.
+    """
     if reader.answers == "exports":
         out = folder / OUT
         files = (
@@ -154,7 +160,9 @@ def read_answer(reader: Command, ending: Ending, folder: Path) -> str:
 
 
 def list_run(run: Path) -> frozenset[tuple[str, str]]:
-    """Every file of a run with its hash, its inputs and options as recorded, and what it is bound to; nothing that holds a time."""
+    """Every file of a run with its hash, its inputs and options as recorded, and what it is
+    bound to; nothing that holds a time.
+    """
     if not (run / "run.json").exists():
         return frozenset()
     header = json.loads((run / "run.json").read_text("utf-8"))

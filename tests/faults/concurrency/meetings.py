@@ -1,4 +1,6 @@
-"""One trial: draw commands and an order of their file operations from a seed, let them meet on a run, and judge what is left."""
+"""One trial: draw commands and an order of their file operations from a seed, let them meet on
+a run, and judge what is left.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ from tests.faults.processes import Ending, run_command
 from tests.faults.reports import Trial
 
 VERDICTS = {
-    "all done": "every command ended well; the run is what some order of them, one after the other, leaves",
+    "all done": "every command ended well; the run is what some order of them, one after the other, "
+    "leaves",
     "refused": "one was refused clearly, and left nothing; the others as above",
     "resumed": "one was killed; the others as above, and it could be taken up",
     "unclear": "a command failed without a clear message",
@@ -72,7 +75,9 @@ class Meeting:
 
 
 def try_once(histories: Histories, seed: int, kind: str, place: Path) -> Trial:
-    """Run one trial of a kind in a folder to be made, which is removed unless the trial did harm; all is drawn from the seed."""
+    """Run one trial of a kind in a folder to be made, which is removed unless the trial did
+    harm; all is drawn from the seed.
+    """
     drawn = random.Random(f"{kind}-{seed}")
     meeting = KINDS[kind](drawn)
     shutil.copytree(histories.after(meeting.start).folder, place, symlinks=True)
@@ -103,7 +108,9 @@ def _add_twin(place: Path) -> None:
 
 
 def _meet(meeting: Meeting, place: Path, drawn: random.Random) -> tuple[list[Ending], str]:
-    """Let the commands do some operations in turn, then go to their ends: how each ended, and the turns."""
+    """Let the commands do some operations in turn, then go to their ends: how each ended, and
+    the turns.
+    """
     actors = [Actor(meeting.line(number), place) for number in range(len(meeting.commands))]
     order = drawn.sample(range(len(actors)), len(actors))
     turns = []
@@ -149,7 +156,9 @@ def _judge(
 
 
 def _take_up(command: Command, place: Path) -> Ending:
-    """Do what a person does after a kill: resume, or begin afresh where there is nothing to resume."""
+    """Do what a person does after a kill: resume, or begin afresh where there is nothing to
+    resume.
+    """
     if command in EDITS:
         return run_command(command.line(), place)
     resumed = run_command(command.line("--resume"), place)
@@ -159,7 +168,9 @@ def _take_up(command: Command, place: Path) -> Ending:
 def _find_mixture(
     meeting: Meeting, endings: list[Ending], histories: Histories, place: Path
 ) -> str:
-    """What of the runs and of the answers belongs to no order of whole commands; empty if all do."""
+    """What of the runs and of the answers belongs to no order of whole commands; empty if all
+    do.
+    """
     done = [
         command
         for number, (command, _) in enumerate(meeting.commands)

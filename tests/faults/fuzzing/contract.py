@@ -1,4 +1,6 @@
-"""What every case must keep: a result or a clear `PlantError`, in bounded time, and nothing written outside of its folder."""
+"""What every case must keep: a result or a clear `PlantError`, in bounded time, and nothing
+written outside of its folder.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Broken(AssertionError):
 
 
 class TooSlow(BaseException):
-    """The time of a case is over; not an `Exception`, so that nobody takes it for one of the input's."""
+    """The time of a case is over; not an `Exception`, so that nobody takes it for one of the
+    input's.
+    """
 
 
 def keep_contract(attempt: Try, files: Files, folder: Path) -> str:
@@ -60,7 +64,8 @@ def keep_contract(attempt: Try, files: Files, folder: Path) -> str:
         folder: is made, and removed afterwards.
 
     Returns:
-        The kind of outcome: what the attempt calls it, `result`, or the class and wording of the error.
+        The kind of outcome: what the attempt calls it, `result`, or the class and wording of the
+        error.
 
     Raises:
         Broken: it does not keep the contract.
@@ -93,7 +98,8 @@ def check_message(error: PlantError) -> str:
             raise Broken(f"the part '{name}' of the message is empty: {parts}")
     if len(describe_error(error)) > LONGEST_MESSAGE:
         raise Broken(
-            f"a message of {len(describe_error(error)):,} characters: {describe_error(error)[:300]}…"
+            f"a message of {len(describe_error(error)):,} characters: "
+            f"{describe_error(error)[:300]}…"
         )
     printable(describe_error(error)).encode("utf-8", "backslashreplace")
     words = re.sub(r"'[^']*'|\d+|0x\w+", "#", error.what.splitlines()[0])
@@ -129,7 +135,9 @@ _seen: list[str] = []
 
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:
-    """An audit hook: notes what a case does outside of its folder. Hooks cannot be taken away, so there is one for the whole process."""
+    """An audit hook: notes what a case does outside of its folder. Hooks cannot be taken away,
+    so there is one for the whole process.
+    """
     if not _allowed:
         return
     if event in RUNS and arguments[1:2] != (COMMIT,):

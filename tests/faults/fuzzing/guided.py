@@ -1,6 +1,8 @@
-"""Fuzz with a look at which of our lines a case reaches: `python -m tests.faults.fuzzing.guided`, with the options of the fuzzing.
+"""Fuzz with a look at which of our lines a case reaches: `python -m tests.faults.fuzzing.guided`,
+with the options of the fuzzing.
 
-atheris mutates what hypothesis draws a case from, and keeps what reaches a new line. It needs Linux on x86-64; it watches pure Python only.
+atheris mutates what hypothesis draws a case from, and keeps what reaches a new line. It needs Linux
+on x86-64; it watches pure Python only.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ LENGTH, SEEDS = (
 
 
 def import_watched() -> None:
-    """Import these rooms and all plugins so that their lines can be counted; what is imported before is not."""
+    """Import these rooms and all plugins so that their lines can be counted; what is imported
+    before is not.
+    """
     with atheris.instrument_imports(include=["plant_cli", "plant_datasets"]):
         for room in WATCHED:
             module = import_module(f"plant_cli.{room}")
@@ -44,7 +48,9 @@ def import_watched() -> None:
 
 
 def drive(test: Callable[[], None], seed: int, cases: int, corpus: Path, leave: Leave) -> None:
-    """Let libFuzzer choose so many cases; what reached something new stays in `corpus`. Does not return."""
+    """Let libFuzzer choose so many cases; what reached something new stays in `corpus`. Does
+    not return.
+    """
     left = cases
     for number in range(
         SEEDS

@@ -1,4 +1,6 @@
-"""Where inputs come from: valid and malformed files that are mutated, and texts made up along the grammar of their format."""
+"""Where inputs come from: valid and malformed files that are mutated, and texts made up along
+the grammar of their format.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ values = st.recursive(
 
 @st.composite
 def mutations(draw: st.DrawFn, seeds: Sequence[bytes]) -> bytes:
-    """A seed with one to six changes: bits flipped, bytes cut, repeated, exchanged, or odd text put in."""
+    """A seed with one to six changes: bits flipped, bytes cut, repeated, exchanged, or odd text
+    put in.
+    """
     content = bytearray(draw(st.sampled_from(seeds)))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(content)))
@@ -123,7 +127,9 @@ def mutations(draw: st.DrawFn, seeds: Sequence[bytes]) -> bytes:
 
 @st.composite
 def tables(draw: st.DrawFn, columns: Sequence[str]) -> bytes:
-    """A table with most of these columns as CSV, TSV, JSON lines or JSON: rows of odd cells, some too long or too short."""
+    """A table with most of these columns as CSV, TSV, JSON lines or JSON: rows of odd cells,
+    some too long or too short.
+    """
     names = [name for name in columns if draw(st.integers(0, 9))] + draw(
         st.lists(words, max_size=2)
     )

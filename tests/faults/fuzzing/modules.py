@@ -9,7 +9,8 @@ from tests.faults.fuzzing.inputs import words
 
 START = (
     "from plant_cli.api import *\nfrom plant_cli.api import hookimpl\n",
-    "import plant_cli.api as api\nfrom plant_cli.api import hookimpl, BackboneSpec, NoOptions, Options, option\n",
+    "import plant_cli.api as api\nfrom plant_cli.api import hookimpl, BackboneSpec, NoOptions, "
+    "Options, option\n",
     "",
 )
 AT_IMPORT = (
@@ -116,7 +117,8 @@ def modules(draw: st.DrawFn) -> bytes:
         )
         arguments = draw(st.sampled_from(("", "", "", "context", "*a", "a=1", "self, b")))
         lines.append(
-            f"{mark}\ndef {hook}({arguments}):\n    {draw(st.sampled_from(RETURNS)).format(specs=specs)}"
+            f"{mark}\ndef {hook}({arguments}):\n    "
+            f"{draw(st.sampled_from(RETURNS)).format(specs=specs)}"
         )
     if not draw(st.integers(0, 9)):
         lines.append(f"{draw(st.sampled_from(tuple(HOOKS)))} = {draw(words)!r}")

@@ -69,7 +69,9 @@ def run_files() -> Files:
 
 
 def read_run(files: Files, folder: Path) -> None:
-    """Read a run in which one file is another; the recorded hash fits it unless the case says otherwise."""
+    """Read a run in which one file is another; the recorded hash fits it unless the case says
+    otherwise.
+    """
     name = next(iter(files))
     spoilt = folder / name
     content = spoilt.read_bytes()

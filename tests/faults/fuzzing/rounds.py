@@ -41,11 +41,15 @@ Leave = Callable[
     [BaseException | None], Never
 ]  # ends the process, with the error that a case ended in
 Drive = Callable[[Callable[[], None], int, int, Path, Leave], None]
-"""Tries cases: given the test, a seed, how many, a folder that stays from round to round, and how to leave when all are done."""
+"""Tries cases: given the test, a seed, how many, a folder that stays from round to round, and
+how to leave when all are done.
+"""
 
 
 def run_round(number: int, target: str, folder: Path, drive: Drive | None = None) -> Trial:
-    """Try cases of a target in a process of its own, in a folder to be made; `number` is the seed."""
+    """Try cases of a target in a process of its own, in a folder to be made; `number` is the
+    seed.
+    """
     folder.mkdir()
     last, notes = folder / "last.json", folder / "notes.json"
     running = Running((), folder, partial(_work, target, number, folder, drive), longest=math.inf)

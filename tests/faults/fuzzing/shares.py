@@ -52,7 +52,9 @@ def _written() -> Files:
 
 @st.composite
 def shares(draw: st.DrawFn) -> Files:
-    """All files, one of them spoilt; the record of its shard is made to fit, as a stranger may do, unless the case says otherwise."""
+    """All files, one of them spoilt; the record of its shard is made to fit, as a stranger may
+    do, unless the case says otherwise.
+    """
     files = dict(_written())
     name = draw(st.sampled_from(sorted(files)))
     ways = mutations([files[name]])

@@ -132,7 +132,9 @@ def _written_formats() -> Mapping[str, Files]:
 
 @st.composite
 def _formats(draw: st.DrawFn) -> Files:
-    """A corpus in a format, with one or two of its files spoilt, missing or exchanged; its name goes along."""
+    """A corpus in a format, with one or two of its files spoilt, missing or exchanged; its name
+    goes along.
+    """
     written = _written_formats()
     name = draw(st.sampled_from(sorted(written)))
     files = dict(written[name])
@@ -287,7 +289,9 @@ def _plugins() -> st.SearchStrategy[Files]:
 
 
 def _load_plugin(files: Files, folder: Path) -> str:
-    """As at the start of every command: the entry point is loaded, its components are listed, and one is asked for."""
+    """As at the start of every command: the entry point is loaded, its components are listed,
+    and one is asked for.
+    """
     name = files["name"].decode("utf-8", "surrogatepass")
     sys.path.insert(0, str(folder))
     sys.modules.pop("stranger", None)
@@ -382,7 +386,9 @@ def _read_predictions(files: Files, folder: Path) -> None:
 
 @st.composite
 def _records(draw: st.DrawFn) -> Files:
-    """A finished run with one file spoilt; in most cases its record is made to fit, as whoever passes a run on may do."""
+    """A finished run with one file spoilt; in most cases its record is made to fit, as whoever
+    passes a run on may do.
+    """
     name = draw(st.sampled_from(sorted(RECORDS)))
     content = run_files()[name]
     ways = mutations([content])

@@ -1,1 +1,3 @@
-"""Malformed inputs kept as files, and what `plant` says of each: corpora, titles, evidence, recipes, predictions and command lines."""
+"""Malformed inputs kept as files, and what `plant` says of each: corpora, titles, evidence,
+recipes, predictions and command lines.
+"""

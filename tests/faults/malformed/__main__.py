@@ -1,6 +1,8 @@
-"""Give malformed inputs to the command that reads them: `python -m tests.faults.malformed [--write] [NAME…]` compares with golden.json.
+"""Give malformed inputs to the command that reads them: `python -m tests.faults.malformed [--write]
+[NAME…]` compares with golden.json.
 
-`golden.json` holds for each input its exit code and what was said: the four parts of the error, or the warnings where it was accepted.
+`golden.json` holds for each input its exit code and what was said: the four parts of the error, or
+the warnings where it was accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ CHECKED = ("recipes",)  # read by `plant recipe check` first, which sees all sec
 
 
 def list_commands() -> Iterator[tuple[str, list[list[str]]]]:
-    """The name of each input, and the command lines that read it, in order, until one refuses it."""
+    """The name of each input, and the command lines that read it, in order, until one refuses
+    it.
+    """
     for kind, line in READERS.items():
         for path in sorted((HERE / "inputs" / kind).iterdir()):
             name = f"{kind}/{path.name}"
@@ -42,7 +46,9 @@ def list_commands() -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def describe(ending: Ending, place: str) -> dict[str, object]:
-    """What is compared: the exit code and the lines of errors and warnings, without the names of temporary files."""
+    """What is compared: the exit code and the lines of errors and warnings, without the names
+    of temporary files.
+    """
     parts = ("error:", "  where:", "  expected:", "  what to do:")
     wanted = parts if ending.code else ("warning:",)
     kept = [
@@ -100,7 +106,8 @@ def main() -> int:
         )
     )
     print(
-        f"{len(found)} inputs; {len(differing)} differ from the record; not refused clearly: {', '.join(unclear) or 'none'}"
+        f"{len(found)} inputs; {len(differing)} differ from the record; not refused clearly: "
+        f"{', '.join(unclear) or 'none'}"
     )
     return int(bool(differing or unclear))
 

@@ -1,4 +1,6 @@
-"""The language model: its words, its network as plain loops in double precision, and the streams that it is trained on."""
+"""The language model: its words, its network as plain loops in double precision, and the
+streams that it is trained on.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,9 @@ def test_a_layer_is_an_lstm_with_dropped_recurrent_weights(share: float) -> None
 
 
 def test_all_five_dropouts_are_those_of_a_plain_loop() -> None:
-    """Masks drawn by hand in the order of reading: words, input, then of each layer its weights and what it gives."""
+    """Masks drawn by hand in the order of reading: words, input, then of each layer its weights
+    and what it gives.
+    """
     shares = {
         "embedding_dropout": 0.3,
         "input_dropout": 0.25,

@@ -1,4 +1,6 @@
-"""The files of a language model, and published weights: names of fastai, rows by word, shapes that do not fit."""
+"""The files of a language model, and published weights: names of fastai, rows by word, shapes
+that do not fit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The backbone: documents read window by window; the published checks of backbones hold for both directions."""
+"""The backbone: documents read window by window; the published checks of backbones hold for
+both directions.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_a_long_document_is_read_with_carried_state(
 def test_a_shorter_document_may_end_anywhere_in_a_window(
     backbone: Callable[..., AwdLstmBackbone], words: int
 ) -> None:
-    """The mark of the beginning comes before its first token and takes a place in the first window."""
+    """The mark of the beginning comes before its first token and takes a place in the first
+    window.
+    """
     whole, parts = backbone(window=1000), backbone(window=3)
     batch = whole.tokenize([LONG, " ".join(LONG.split()[:words])])
     (expected, mask), (found, _) = whole.encode(batch), parts.encode(batch)
@@ -92,7 +96,9 @@ def test_gradients_end_where_a_window_begins(backbone: Callable[..., AwdLstmBack
 def test_a_state_that_is_not_a_number_is_told(
     backbone: Callable[..., AwdLstmBackbone], direction: str, window: int
 ) -> None:
-    """The first token that is read: the sixth of thirteen, eighth from behind; the mark of the beginning goes before."""
+    """The first token that is read: the sixth of thirteen, eighth from behind; the mark of the
+    beginning goes before.
+    """
     made = backbone(window=4, direction=direction)
     with torch.no_grad():
         made.network.embedding.weight[made.vocabulary.rows["fever"]] = float("nan")

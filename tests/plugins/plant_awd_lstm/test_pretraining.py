@@ -96,7 +96,9 @@ QUIET = {f"{name}_dropout": 0.0 for name in ("embedding", "input", "hidden", "we
 
 
 def test_the_loss_of_two_windows_is_that_of_a_plain_loop_over_one_reading(tmp_path: Path) -> None:
-    """Cross-entropy of the dropped outputs, AR on them, TAR on the raw ones; the state goes on from window to window, gradients do not."""
+    """Cross-entropy of the dropped outputs, AR on them, TAR on the raw ones; the state goes on
+    from window to window, gradients do not.
+    """
     training = make(
         tmp_path, **QUIET, output_dropout=0.4, activation_penalty=3.0, change_penalty=5.0
     )

@@ -158,7 +158,9 @@ def test_one_word_is_refused(clinic: Any, tmp_path: Path) -> None:
 
 
 def test_published_weights_start_a_language_model(clinic: Any, tmp_path: Path) -> None:
-    """A model of another run, bit for bit; then an epoch in which its layers rest; then a list of words that hardly fits."""
+    """A model of another run, bit for bit; then an epoch in which its layers rest; then a list
+    of words that hardly fits.
+    """
     forward = (*LM, "pretrain-lm.directions=forward")
     clinic("pretrain-lm", *forward)
     published = clinic.path / "pretrain-lm"
@@ -215,7 +217,8 @@ def test_a_language_model_of_another_vocabulary_is_told_before_stage_2(
         )
     assert (
         named.value.where
-        == f"backbone: {run / 'pretrain-attn'} has language_model=None, this stage language_model='{other}'"
+        == f"backbone: {run / 'pretrain-attn'} has language_model=None, this stage "
+        f"language_model='{other}'"
     )
     reporter = SilentReporter()
     clinic("pretrain-lm", *small, "pretrain-lm.min_count=9", force=True)
@@ -268,7 +271,10 @@ def test_a_forward_and_a_backward_run_are_averaged_and_judged(clinic: Any, tmp_p
     clinic("pretrain-lm", *small)
     clinic("finetune", *small)
     run, clinic.path = clinic.path, tmp_path / "backward"
-    reads = f"model.backbone={{name: awd-lstm, window: 24, direction: backward, language_model: '{run / 'pretrain-lm'}'}}"
+    reads = (
+        f"model.backbone={{name: awd-lstm, window: 24, direction: backward, language_model: "
+        f"'{run / 'pretrain-lm'}'}}"
+    )
     clinic("finetune", *small, reads)
     backward, clinic.path = clinic.path, run
     averaged = clinic(

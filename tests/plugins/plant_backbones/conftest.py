@@ -35,7 +35,9 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 def quantised(values: Array) -> bytes:
-    """Blocks of 4 bits, written number by number: scale in float16, then weight j in the low and weight j + 16 in the high half."""
+    """Blocks of 4 bits, written number by number: scale in float16, then weight j in the low
+    and weight j + 16 in the high half.
+    """
     stored = b""
     for block in values.reshape(-1, 32):
         scale = np.float16(np.abs(block).max() / 7)
@@ -136,7 +138,9 @@ def weights_file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[PackagedFile], Path]:
-    """Leaves an installed package where Python looks first: `install(file)` gives the path to write the file to."""
+    """Leaves an installed package where Python looks first: `install(file)` gives the path to
+    write the file to.
+    """
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(site)

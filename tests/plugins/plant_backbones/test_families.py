@@ -1,4 +1,6 @@
-"""The families of Hugging Face models on small random models: they learn, are saved and come back."""
+"""The families of Hugging Face models on small random models: they learn, are saved and come
+back.
+"""
 
 from __future__ import annotations
 

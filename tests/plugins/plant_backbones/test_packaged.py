@@ -59,7 +59,9 @@ def backbone() -> Any:
 
 
 def embed(backbone: Any, text: str) -> torch.Tensor:
-    """As the packages' own code embeds: the mean over all tokens of one window, the special ones and the prefix among them."""
+    """As the packages' own code embeds: the mean over all tokens of one window, the special
+    ones and the prefix among them.
+    """
     ids = [*backbone.prefix, *backbone.tokenize([text]).ids[0].tolist(), *backbone.suffix]
     with torch.no_grad():
         states = backbone.network(input_ids=torch.tensor([ids])).last_hidden_state

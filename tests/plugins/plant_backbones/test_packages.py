@@ -1,4 +1,6 @@
-"""Encoders from packages: files found without importing them, weights in their format, and the backbone on a small model."""
+"""Encoders from packages: files found without importing them, weights in their format, and the
+backbone on a small model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The small language model from its package; its weights are read only where that package is installed."""
+"""The small language model from its package; its weights are read only where that package is
+installed.
+"""
 
 from __future__ import annotations
 

@@ -202,7 +202,9 @@ CASES: dict[str, tuple[str, dict[str, tuple[str, Callable[[int], str]]]]] = {
 
 
 def grow(tmp_path: Path, case: str, target: str = "") -> tuple[int, int]:
-    """Bytes of the texts that a process read (and wrote in a format), and by how much its peak of memory rose."""
+    """Bytes of the texts that a process read (and wrote in a format), and by how much its peak
+    of memory rose.
+    """
     name, files = CASES[case]
     places = [tmp_path / "large", tmp_path / "small"]
     for place in places:

@@ -1,4 +1,6 @@
-"""Every format of other tools: what it reads, how it is recognised, what it says of lines that it cannot read."""
+"""Every format of other tools: what it reads, how it is recognised, what it says of lines that
+it cannot read.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,10 @@ def test_a_format_is_recognised_as_itself_alone(name: str, labels: int, tmp_path
     ] == [name]
 
 
-J = '{"uid": "B01", "title": "A lamp", "content": "bright", "target_ind": [1, 0], "target_rel": [1.0, 1.0]}\n'
+J = (
+    '{"uid": "B01", "title": "A lamp", "content": "bright", "target_ind": [1, 0], "target_rel": '
+    "[1.0, 1.0]}\n"
+)
 L = '{"uid": "L0", "title": "a desk"}\n{"uid": "L1", "title": ""}\n'
 
 

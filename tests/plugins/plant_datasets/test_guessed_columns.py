@@ -1,4 +1,6 @@
-"""Guessed columns: by their names, else by what is in them; where two may be meant, both are named."""
+"""Guessed columns: by their names, else by what is in them; where two may be meant, both are
+named.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,8 @@ def test_what_the_user_names_is_not_guessed(tmp_path: Path) -> None:
     [
         (
             {"text": ABSTRACTS, "tags": CUT, "codes": CUT},
-            "2 columns may hold the labels: tags ('law', 'technology', 'machines'); codes ('law', 'technology', 'machines')",
+            "2 columns may hold the labels: tags ('law', 'technology', 'machines'); codes "
+            "('law', 'technology', 'machines')",
         ),
         (
             {"first": ABSTRACTS, "second": ABSTRACTS, "labels": CUT},

@@ -99,7 +99,8 @@ def test_splits_of_unknown_names_are_taken_together_where_no_other_is_there(
         f"{name} {i}" for name, size in sizes.items() for i in range(size)
     )
     assert dataset.remarks == [
-        f"{tmp_path / 'one'} has no split of a known name, only {', '.join(sizes)}: split 80/10/10 by a hash of each text"
+        f"{tmp_path / 'one'} has no split of a known name, only {', '.join(sizes)}: split "
+        "80/10/10 by a hash of each text"
     ]
 
 

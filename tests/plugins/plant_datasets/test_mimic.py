@@ -27,7 +27,10 @@ from plant_cli.api import DataError, DataSection, Dataset
 
 SPECS = {spec.name: spec for spec in plant_register_datasets() if spec.name.startswith("mimic")}
 TEXT = "Seen by [**Name 1**] on 12 34 mg; 250mg_x ___.\nOK"
-LISTS = "train_ids = ['1']\ntrain_labels = ['a']\ndev_ids = ['2']\ndev_labels = ['b']\ntest_ids = ['3', '4']\ntest_labels = ['c']\n"
+LISTS = (
+    "train_ids = ['1']\ntrain_labels = ['a']\ndev_ids = ['2']\ndev_labels = ['b']\ntest_ids "
+    "= ['3', '4']\ntest_labels = ['c']\n"
+)
 
 
 def cells(*values: str) -> tuple[str, ...]:
@@ -75,7 +78,9 @@ def test_numbers() -> None:
 
 
 def test_why_polars_does_not_read_these_tables(tmp_path: Path) -> None:
-    """docs/decisions.md: its scan stops without naming the line, or, by its options, changes rows without a word."""
+    """docs/decisions.md: its scan stops without naming the line, or, by its options, changes
+    rows without a word.
+    """
     path = tmp_path / "x.csv"
     path.write_bytes(b"a,b\n1,x\n2,y,lost\n")
     with pytest.raises(pl.exceptions.ComputeError) as caught:
@@ -226,7 +231,10 @@ def test_damaged_files_of_splits(tmp_path: Path, name: str, content: bytes, why:
 
 
 def test_lists_of_rare50_are_read_and_not_run(tmp_path: Path) -> None:
-    lists = "train_ids = ['1_100']\ntrain_labels = ['34.71;34.71']\ndev_ids = ['2_101']\ndev_labels = ['77.7']\n"
+    lists = (
+        "train_ids = ['1_100']\ntrain_labels = ['34.71;34.71']\ndev_ids = "
+        "['2_101']\ndev_labels = ['77.7']\n"
+    )
     (tmp_path / "lists.py").write_text(
         "import os\nos.remove('x')\n" + lists + "test_ids = ['3_102']\ntest_labels = ['990;52.0']\n"
     )
@@ -365,7 +373,9 @@ def test_mimic4_in_both_versions(tmp_path: Path) -> None:
 
 
 def spoil(root: Path) -> Path:
-    """Three rows of notes that cannot be read: a number that is none, a field too few, a wrong byte in a note of two lines."""
+    """Three rows of notes that cannot be read: a number that is none, a field too few, a wrong
+    byte in a note of two lines.
+    """
     path = root / "NOTEEVENTS.csv"
     content = path.read_bytes()
     content += b"90,7,many,2100-01-01,,,Discharge summary,Report,,,text\r\n91,7,101.0\r\n"

@@ -1,4 +1,6 @@
-"""Published corpora by name: cards and counts, tables, downloads, and the files of four publishers, all made up."""
+"""Published corpora by name: cards and counts, tables, downloads, and the files of four
+publishers, all made up.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,8 @@ def test_the_two_versions_of_eurlex_4k_are_told_apart() -> None:
     assert "as the XML repository has it" in other
     (unknown,) = describe_counts({**attention, "test": 1}, EURLEX)
     assert unknown.startswith(
-        "the counts are of no known version of EURLEX-4K: train 15,449, test 1, labels 3,956; expected"
+        "the counts are of no known version of EURLEX-4K: train 15,449, test 1, labels 3,956; "
+        "expected"
     )
     assert describe_counts(attention, replace(EURLEX, variants={})) == []
 
@@ -285,7 +288,10 @@ def test_codes_texts_and_spans_of_codiesp(cases: Path) -> None:
 def story(
     number: int, split: str, topics: str, text: str, labels: str = "<D>cocoa</D><D>sugar</D>"
 ) -> str:
-    head = f'<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="9" NEWID="{number}">'
+    head = (
+        f'<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="9" '
+        f'NEWID="{number}">'
+    )
     return f"{head}\n<TOPICS>{labels}</TOPICS>\n<PLACES><D>brazil</D></PLACES>\n<TEXT>&#2;\n{text}</TEXT>\n</REUTERS>\n"
 
 
@@ -294,7 +300,8 @@ STORIES = [
         1,
         "TRAIN",
         "YES",
-        "<TITLE>COCOA &amp; SUGAR</TITLE><DATELINE>BAHIA, </DATELINE><BODY>Showers continued.\n&#3;</BODY>",
+        "<TITLE>COCOA &amp; SUGAR</TITLE><DATELINE>BAHIA, </DATELINE><BODY>Showers "
+        "continued.\n&#3;</BODY>",
     ),
     story(2, "TEST", "YES", "<TITLE>GOLD</TITLE><BODY>Up &lt;XYZ>.</BODY>", labels=""),
     story(3, "TRAIN", "NO", "<BODY>No topics.</BODY>", labels=""),

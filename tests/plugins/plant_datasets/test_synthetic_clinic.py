@@ -1,4 +1,6 @@
-"""The dataset `synthetic-clinic`: codes, the wording of mentions, notes, and the corpus made of them."""
+"""The dataset `synthetic-clinic`: codes, the wording of mentions, notes, and the corpus made of
+them.
+"""
 
 from __future__ import annotations
 

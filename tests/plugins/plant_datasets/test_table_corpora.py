@@ -1,4 +1,6 @@
-"""The dataset `files`: tables with a split column, folders of tables, and the tables beside them."""
+"""The dataset `files`: tables with a split column, folders of tables, and the tables beside
+them.
+"""
 
 from __future__ import annotations
 
@@ -192,8 +194,8 @@ def test_tables_beside_the_corpus_that_are_of_another_kind_are_passed_over(tmp_p
     assert (dataset.labels, dataset.evidence) == (None, None)
     [labels, evidence] = dataset.remarks[1:]
     assert (
-        "labels.csv is left out: the vocabulary has no column for the labels, or none for their titles"
-        in labels
+        "labels.csv is left out: the vocabulary has no column for the labels, or none for their "
+        "titles" in labels
     )
     assert "evidence.csv is left out" in evidence
     assert "empty" in evidence
@@ -210,7 +212,8 @@ def test_a_guessed_separator_is_remarked(tmp_path: Path) -> None:
     guessed = load(tmp_path)
     assert read(guessed)["train"][0][2] == ["shock", " septic"]
     assert guessed.remarks == [
-        "labels are cut at ',', in 1 of 2 cells: 'shock, septic' gives 'shock', 'septic' (--label-separator names another separator; "
+        "labels are cut at ',', in 1 of 2 cells: 'shock, septic' gives 'shock', 'septic' "
+        "(--label-separator names another separator; "
         "'' for one label per cell)"
     ]
     assert load(tmp_path, label_separator="|").remarks == []
@@ -224,7 +227,8 @@ def test_a_guessed_separator_is_remarked(tmp_path: Path) -> None:
     )
     [remark] = load(tmp_path).remarks
     assert remark.startswith(
-        "labels are cut at ';', in 1 of 3 cells: 'Zweig, Stefan; Exil' gives 'Zweig, Stefan', 'Exil'; at ',', in 3, "
+        "labels are cut at ';', in 1 of 3 cells: 'Zweig, Stefan; Exil' gives 'Zweig, Stefan', "
+        "'Exil'; at ',', in 3, "
     )
 
 
@@ -233,7 +237,9 @@ def test_a_guessed_separator_is_remarked(tmp_path: Path) -> None:
 def test_a_corpus_is_read_piece_by_piece(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ids: bool
 ) -> None:
-    """Nobody ever holds more than a piece, and the pieces are the whole: ids by row, labels cut at a separator, splits of one table."""
+    """Nobody ever holds more than a piece, and the pieces are the whole: ids by row, labels cut
+    at a separator, splits of one table.
+    """
     rows = [
         (f"d{i}", f"text {i}", "a;b" if i % 2 else "c", "test" if i % 5 == 4 else "train")
         for i in range(23)
@@ -528,7 +534,10 @@ def test_rows_of_a_table_of_titles_name_the_positions_of_vectors(tmp_path: Path)
     assert [row[2] for row in read(load(tmp_path / "x.csv"))["train"]] == [["I21"], ["I21", "C50"]]
 
 
-YES = "id,comment_text,toxic,obscene,insult\na,what a day,{0},{0},{0}\nb,you,{1},{0},{1}\nc,hello you,{0},{1},{0}\n"
+YES = (
+    "id,comment_text,toxic,obscene,insult\na,what a "
+    "day,{0},{0},{0}\nb,you,{1},{0},{1}\nc,hello you,{0},{1},{0}\n"
+)
 LABELS = [("what a day", []), ("hello you", ["obscene"]), ("you", ["toxic", "insult"])]
 
 
@@ -602,7 +611,8 @@ def test_label_columns_of_splits_and_what_they_leave_out(tmp_path: Path) -> None
     assert dataset.remarks == [
         f"{tmp_path}/train.csv: labels are 2 columns of 0 and 1: joy, fear",
         f"{tmp_path}/train.csv: columns of true and false are no labels: unclear",
-        f"{tmp_path}/train.csv: 2 cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out",
+        f"{tmp_path}/train.csv: 2 cells of labels that are empty or unknown (-1) count as no; a "
+        "row of these alone is left out",
     ]
     named = load(tmp_path, labels_column="fear, unclear")
     assert documents(named) == [
@@ -675,7 +685,8 @@ def test_label_columns_that_are_refused(
             [("7", "T\nx", ["Humans", "Male"]), ("8", "U\ny", ["Male"])],
         ),
         (
-            'text,id,topic,annotator,annotation_id,lead_time\na,1,"{""choices"":[""X"",""Y, Z""]}",1,5,2\nb,2,W,1,6,2\n',
+            'text,id,topic,annotator,annotation_id,lead_time\na,1,"{""choices"":[""X"",""Y, '
+            'Z""]}",1,5,2\nb,2,W,1,6,2\n',
             [("1", "a", ["X", "Y, Z"]), ("2", "b", ["W"])],
         ),
     ],

@@ -25,7 +25,9 @@ def reading() -> Reading:
 
 @pytest.fixture
 def build() -> Callable[..., Any]:
-    """Builds a decoder by name, as the registry does: `build("laat", lstm=3)`; stirred, in double precision, without dropout."""
+    """Builds a decoder by name, as the registry does: `build("laat", lstm=3)`; stirred, in
+    double precision, without dropout.
+    """
 
     def _build(
         name: str, shape: DecoderShape | None = None, *, stir: bool = True, **options: Any

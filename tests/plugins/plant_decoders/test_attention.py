@@ -1,4 +1,6 @@
-"""Every form of label attention equals its textbook form, in any division of the work; the fused form equals the literal network."""
+"""Every form of label attention equals its textbook form, in any division of the work; the
+fused form equals the literal network.
+"""
 
 from __future__ import annotations
 
@@ -370,7 +372,9 @@ def test_no_array_of_all_scores_is_held(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_literal_network_is_the_paper_by_hand() -> None:
-    """Q = 1, keys = values = (0, ln 3): attention (1/4, 3/4), gathered 3/4 ln 3; boosted by 2 and 1, projected by 4, bias 5."""
+    """Q = 1, keys = values = (0, ln 3): attention (1/4, 3/4), gathered 3/4 ln 3; boosted by 2
+    and 1, projected by 4, bias 5.
+    """
     mixed = nn.MultiheadAttention(1, 1, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
         for weight in (mixed.in_proj_weight, mixed.out_proj.weight):
@@ -540,7 +544,9 @@ def test_labels_in_groups_are_the_same_labels(
 
 
 def test_products_in_bf16_come_in_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For every other shape of them a processor's library would keep machine code, a GB in the end."""
+    """For every other shape of them a processor's library would keep machine code, a GB in the
+    end.
+    """
     shapes = set()
 
     def spy(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
@@ -597,7 +603,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def draw(shape: str, dtype: torch.dtype) -> tuple[list[Tensor], Tensor, int]:
-    """Inputs, a mask with holes, in which a document is all padding if there are two, and the number of heads."""
+    """Inputs, a mask with holes, in which a document is all padding if there are two, and the
+    number of heads.
+    """
     labels, heads, size, documents, positions = SHAPES[shape]
     inputs = random_tensors(
         *[(labels, heads * size)] * 2,
@@ -623,7 +631,9 @@ def assert_equals_blocks(
     gradients: float,
     share: float = 0.4,
 ) -> None:
-    """The chosen form, of tensors whose rows lie apart, against that of plain torch; a share of the logits has a gradient."""
+    """The chosen form, of tensors whose rows lie apart, against that of plain torch; a share of
+    the logits has a gradient.
+    """
     inputs, mask, heads = draw(shape, dtype)
     fine, placed = (
         exact(inputs),
@@ -658,7 +668,9 @@ def test_kernels_equal_the_blocks(
 
 @pytest.fixture
 def bf16_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter keeps bf16 as bits and multiplies them as integers; here they are widened first, which is exact."""
+    """The interpreter keeps bf16 as bits and multiplies them as integers; here they are widened
+    first, which is exact.
+    """
     interpreter = pytest.importorskip("triton.runtime.interpreter")
     multiply = interpreter.InterpreterBuilder.create_dot
 

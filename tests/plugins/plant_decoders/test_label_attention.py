@@ -1,4 +1,6 @@
-"""Label attention equals the literal network and keeps the promises of every decoder; dot attention is the plain loop."""
+"""Label attention equals the literal network and keeps the promises of every decoder; dot
+attention is the plain loop.
+"""
 
 import pytest
 import torch

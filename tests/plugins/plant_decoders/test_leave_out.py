@@ -1,4 +1,6 @@
-"""What a logit loses without a token: the closed forms against the decoders themselves, with the position masked, in double precision."""
+"""What a logit loses without a token: the closed forms against the decoders themselves, with
+the position masked, in double precision.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The decoder planted-l2r, its L2R model and inattention equal plain loops over documents, labels, windows, tokens and dimensions."""
+"""The decoder planted-l2r, its L2R model and inattention equal plain loops over documents,
+labels, windows, tokens and dimensions.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +187,9 @@ def test_blocks_of_labels_change_nothing(options: dict[str, Any]) -> None:
 
 
 def test_stage_1_sees_the_l2r_model_and_nothing_else() -> None:
-    """Differences of log attention are differences of f; words outside the table share one embedding."""
+    """Differences of log attention are differences of f; words outside the table share one
+    embedding.
+    """
     decoder, given = build(), reading()
     labels = torch.tensor([3, 1])
     ranks = decoder.rank(given, labels)
@@ -586,7 +590,9 @@ WHOLE = RelevanceByWord.forward
 def test_conformance_checks_reach_what_is_planted(
     check: Any, part: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The documents of the checks have words, and more tokens than a window; so a fault in what only they reach is found."""
+    """The documents of the checks have words, and more tokens than a window; so a fault in what
+    only they reach is found.
+    """
     check(PLANTED_L2R)
     monkeypatch.setattr(f"plant_decoders.planted_l2r.{part}", wrong)
     with pytest.raises((AssertionError, RuntimeError)):

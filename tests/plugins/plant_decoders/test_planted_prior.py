@@ -1,4 +1,6 @@
-"""Kept planting: attention with relevance in its scores equals the plain formula, values and gradients, in double precision."""
+"""Kept planting: attention with relevance in its scores equals the plain formula, values and
+gradients, in double precision.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The decoders that others published equal their equations, and decoders score and rank chosen pairs as among all."""
+"""The decoders that others published equal their equations, and decoders score and rank chosen
+pairs as among all.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def convolve(weight: Tensor, bias: Tensor, tokens: list[Tensor]) -> list[Tensor]
 
 
 def read_on(lstm: torch.nn.LSTM, tokens: list[Tensor]) -> list[Tensor]:
-    """The states of an LSTM in both directions, by its equations (input, forget, cell, output gate)."""
+    """The states of an LSTM in both directions, by its equations (input, forget, cell, output
+    gate).
+    """
 
     def one_way(suffix: str, order: list[Tensor]) -> list[Tensor]:
         w, u = getattr(lstm, f"weight_ih_l0{suffix}"), getattr(lstm, f"weight_hh_l0{suffix}")
@@ -361,7 +365,9 @@ def test_rows_of_tables_and_labels_that_are_filled_up() -> None:
 def test_chosen_labels_touch_no_other_row_of_a_table(
     build: Build, reading: Reading, name: str, options: dict[str, Any], chosen: list[int]
 ) -> None:
-    """Though their number is filled up to whole tiles: an optimiser of sparse gradients moves every row that is named."""
+    """Though their number is filled up to whole tiles: an optimiser of sparse gradients moves
+    every row that is named.
+    """
     decoder, labels = build(name, SHAPE, **options), torch.tensor(chosen)
     decoder.sparse = True
     logits, logs = decoder(reading, labels), decoder.rank(reading, labels)
@@ -393,7 +399,9 @@ CHOSEN, WANTED = (
 def test_chosen_pairs_are_as_among_all_with_the_same_gradients(
     build: Build, reading: Reading, name: str, ranked: bool, sparse: bool
 ) -> None:
-    """In double precision; the pairs that are not wanted have no gradient, whatever comes from above."""
+    """In double precision; the pairs that are not wanted have no gradient, whatever comes from
+    above.
+    """
     decoder = build(name, DecoderShape(hidden=6, labels=5, label_ids=LABEL_IDS), **PAIRS[name])
     assert isinstance(decoder, PairDecoder)
     real = reading.mask[:, None, :] & WANTED[:, :, None] if ranked else WANTED

@@ -49,13 +49,16 @@ TOLERANCE = {"none": 1e-5, "nf4": 3e-2, "int8": 3e-2}
 
 @pytest.fixture
 def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path]:
-    """Trains the clinic's network on a small random LLaMA: `trained(adapter="lora", quantization="nf4")`; returns its base's folder."""
+    """Trains the clinic's network on a small random LLaMA: `trained(adapter="lora",
+    quantization="nf4")`; returns its base's folder.
+    """
 
     def train(*more: str, **backbone: str) -> Path:
         base = small_model(LlamaConfig, num_key_value_heads=4, hidden_size=64)
         given = ", ".join(f"{key}: {value}" for key, value in backbone.items())
         sets = (
-            f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, {given}}}",
+            f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, "
+            f"{given}}}",
             "finetune.init=random",
             *more,
         )
@@ -69,7 +72,9 @@ def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path
 
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Hidden states and logits of `TEXT` by the run's own network, taken when it is restored for the export."""
+    """Hidden states and logits of `TEXT` by the run's own network, taken when it is restored
+    for the export.
+    """
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
     load_network = networks.load_network
 
@@ -180,7 +185,10 @@ def test_the_card_names_every_file_by_its_hash(
 def test_graphs_score_as_the_network_does(
     clinic: Any, small_model: Callable[..., Path], scored: Any, tmp_path: Path, adapter: str
 ) -> None:
-    backbone = f"{{name: hf-encoder, model: {small_model(BertConfig)}, adapter: {adapter}, window: 8, overlap: 2, max_tokens: 40}}"
+    backbone = (
+        f"{{name: hf-encoder, model: {small_model(BertConfig)}, adapter: {adapter}, window: "
+        f"8, overlap: 2, max_tokens: 40}}"
+    )
     sets = (
         f"model.backbone={backbone}",
         "finetune.init=random",

@@ -95,7 +95,10 @@ def test_labels_and_scores_are_those_of_plant(exported: Path) -> None:
 
 
 def test_the_file_runs_without_plant(exported: Path) -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from read_model import Model; Model(sys.argv[1]).suggest('Buch'); print(*sys.modules)"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from read_model import Model; "
+        "Model(sys.argv[1]).suggest('Buch'); print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code, str(exported)],
         capture_output=True,

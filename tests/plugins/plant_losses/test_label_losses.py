@@ -1,4 +1,6 @@
-"""Stage 2 losses: selected pairs, golden numbers, equality with the plain formula and with 'forward all, mask, backward'."""
+"""Stage 2 losses: selected pairs, golden numbers, equality with the plain formula and with
+'forward all, mask, backward'.
+"""
 
 from __future__ import annotations
 

@@ -56,13 +56,17 @@ def find_spec():
 
 @pytest.fixture
 def make_input():
-    """`make_input(ranked, gold, labels, **changes)`: lists of predictions and sets of gold; everything predicted is assigned."""
+    """`make_input(ranked, gold, labels, **changes)`: lists of predictions and sets of gold;
+    everything predicted is assigned.
+    """
     return _make_input
 
 
 @pytest.fixture
 def random_input():
-    """`random_input(seed)`: 20 documents, 12 labels of which the last two have no training document, 7 predictions."""
+    """`random_input(seed)`: 20 documents, 12 labels of which the last two have no training
+    document, 7 predictions.
+    """
     return _draw_input
 
 

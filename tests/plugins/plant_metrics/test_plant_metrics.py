@@ -1,4 +1,6 @@
-"""The families of metrics: shared properties, golden numbers, and equality with other people's code."""
+"""The families of metrics: shared properties, golden numbers, and equality with other people's
+code.
+"""
 
 import math
 from dataclasses import replace
@@ -54,7 +56,9 @@ def test_the_toy_of_each_convention(make_input, values_of):
 
 
 def test_the_toy_in_the_tools_themselves():
-    """The figures of the conventions are those of other people's code on the same four documents."""
+    """The figures of the conventions are those of other people's code on the same four
+    documents.
+    """
     gold, assigned = np.zeros((4, 6), dtype=int), np.zeros((4, 6), dtype=int)
     for row, (members, ranked) in enumerate(zip(TOY_GOLD, TOY_TOP, strict=True)):
         gold[row, list(members)], assigned[row, ranked] = 1, 1
@@ -230,7 +234,9 @@ def test_a_perfect_ranking_reaches_one_exactly(make_input, values_of):
 
 
 def test_the_constants_of_the_corpus_are_options(make_input, find_spec):
-    """PSP@1 by hand with the constants of Wikipedia-500K: labels of 1 and 2 training documents out of 50."""
+    """PSP@1 by hand with the constants of Wikipedia-500K: labels of 1 and 2 training documents
+    out of 50.
+    """
     spec = find_spec("propensity")
     data = make_input([[1]], [{0, 1}], 2)
     psndcg, psp = spec.compute(data, spec.options(a=0.5, b=0.4, k=[1]))
@@ -242,7 +248,9 @@ def test_the_constants_of_the_corpus_are_options(make_input, find_spec):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("constants", [(0.55, 1.5), (0.5, 0.4), (0.6, 2.6)])
 def test_equality_of_propensity_with_napkinxc(seed, constants, random_input, find_spec):
-    """PSP@k in any case; PSnDCG@k where all documents have the same number of labels: napkinXC divides both sides by the binary ideal."""
+    """PSP@k in any case; PSnDCG@k where all documents have the same number of labels: napkinXC
+    divides both sides by the binary ideal.
+    """
     rng = np.random.default_rng(seed)
     gold = np.zeros((20, 12), dtype=np.int64)
     np.put_along_axis(gold, np.argsort(rng.random((20, 12)), axis=1)[:, :5], 1, axis=1)
@@ -286,7 +294,9 @@ def test_propensities_know_labels_outside_train_only_if_asked_for(make_input, va
 
 
 def test_by_hand(make_input, values_of):
-    """Gold of three documents: labels 0 to 3; 0 is first once, 1 is second, 2 is never found and 3 only beyond the cut-off."""
+    """Gold of three documents: labels 0 to 3; 0 is first once, 1 is second, 2 is never found
+    and 3 only beyond the cut-off.
+    """
     data = make_input([[0, 1], [5, 4, 6, 7, 8, 3], [0]], [{0, 1}, {2, 3}, {0}], 9)
     assert values_of(data)["coverage@1"] == pytest.approx(1 / 4)
     assert values_of(data)["coverage@5"] == pytest.approx(2 / 4)
@@ -342,7 +352,9 @@ def test_equality_with_scikit_learn(seed, drawn, values_of):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_equality_of_sets_and_first_hits_with_scikit_learn(seed, drawn, values_of):
-    """On random documents, of which the first two are assigned just their labels, one of them none."""
+    """On random documents, of which the first two are assigned just their labels, one of them
+    none.
+    """
     data, dense, gold = drawn(seed)
     gold[0], gold[1] = dense[0] >= 0.4, 0
     dense[1] = np.minimum(dense[1], 0.3)
@@ -370,7 +382,9 @@ def test_equality_of_sets_and_first_hits_with_scikit_learn(seed, drawn, values_o
 
 
 def test_sets_and_first_hits_by_hand(make_input, values_of):
-    """Of three documents one is right, one misses a label that train does not know, one is assigned a label that the corpus has not."""
+    """Of three documents one is right, one misses a label that train does not know, one is
+    assigned a label that the corpus has not.
+    """
     data = make_input(
         [[0, 1], [2], [-1, 1]], [{0, 1}, {2, 3}, {1}], 4, train_counts=np.array([1, 2, 3, 0])
     )

@@ -16,7 +16,9 @@ from tests.commands.conftest import played  # noqa: F401
 
 @pytest.fixture
 def evaluate(played, tmp_path):  # noqa: F811
-    """Evaluate systems by tag, and read them as a report does: `evaluate("baseline")` reads the one without a tag, then that."""
+    """Evaluate systems by tag, and read them as a report does: `evaluate("baseline")` reads the
+    one without a tag, then that.
+    """
 
     def run(*tags, **options):
         for tag in (None, *tags):
@@ -63,7 +65,9 @@ def open_corpus(tmp_path):
 
 @pytest.fixture
 def painted():
-    """The lines of a drawing by name, as x and y: `painted(drawing)["finetune"]`; and its axes: `painted(drawing)["axes"]`."""
+    """The lines of a drawing by name, as x and y: `painted(drawing)["finetune"]`; and its axes:
+    `painted(drawing)["axes"]`.
+    """
 
     def paint(drawing):
         axes = Figure().add_subplot()

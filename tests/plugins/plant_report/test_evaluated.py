@@ -20,8 +20,10 @@ def test_what_evaluations_recorded(systems, metrics, tmp_path):
     assert second.command("eval", "--force") == "plant eval --tag baseline --force"
     assert first.documents == {"train": 36, "validation": 1, "test": 24}
     assert first.conditions == (
-        "24 documents of test; macro-F1 over 6 labels, macro-F1-present over 6 labels; convention plant; "
-        "trained with seed 0, resampled with seed 0; 95% intervals from 40 resamples of the documents"
+        "24 documents of test; macro-F1 over 6 labels, macro-F1-present over 6 labels; "
+        "convention plant; "
+        "trained with seed 0, resampled with seed 0; 95% intervals from 40 resamples of the "
+        "documents"
     )
     labels = first.read_labels()
     assert labels["test_count"].sum() == 48

@@ -1,4 +1,6 @@
-"""Why labels have their scores: on the screen, as JSON, and on a page; texts that say nothing, and labels that nobody knows."""
+"""Why labels have their scores: on the screen, as JSON, and on a page; texts that say nothing,
+and labels that nobody knows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page: complete, well-formed, escaped, without anything to fetch; its figures and its size with very many labels."""
+"""The page: complete, well-formed, escaped, without anything to fetch; its figures and its size
+with very many labels.
+"""
 
 import re
 import sys

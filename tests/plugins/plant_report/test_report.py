@@ -20,7 +20,9 @@ CHROMIUM = (
 
 @pytest.fixture
 def report(played, tmp_path):
-    """Report on played systems, evaluated first unless told otherwise: `report("finetune", "baseline", figures=…)`."""
+    """Report on played systems, evaluated first unless told otherwise: `report("finetune",
+    "baseline", figures=…)`.
+    """
 
     def run(*systems, evaluated=("finetune", "baseline"), force=False, **options):
         for name in evaluated:
@@ -140,12 +142,17 @@ def test_one_label_and_one_document_without_titles(tmp_path):
     assert page.count("<img ") == page.count("<figure>") > 3
 
 
-HOSTILE = "<script>document.title='bad'</script>\"><img src=http://evil.example/x.png onerror=alert(1)> $x_1$ &amp; \u202eevil"
+HOSTILE = (
+    "<script>document.title='bad'</script>\"><img src=http://evil.example/x.png "
+    "onerror=alert(1)> $x_1$ &amp; \u202eevil"
+)
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A report on scorers trained on texts, labels and titles that would run code in a page that does not escape them."""
+    """A report on scorers trained on texts, labels and titles that would run code in a page
+    that does not escape them.
+    """
     folder = tmp_path_factory.mktemp("hostile")
     names = [f"{HOSTILE} {i}" for i in range(4)]
     words = ["fever", "cough", "rash", "pain"]

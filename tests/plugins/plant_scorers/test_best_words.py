@@ -1,4 +1,6 @@
-"""The scorer `table`: sums of the best words against a plain loop, and choices by documents that are left out."""
+"""The scorer `table`: sums of the best words against a plain loop, and choices by documents
+that are left out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ RELEVANCE = np.array([[1, 0.5, 0, 0], [0, 0, 0.4, 0.1], [0.3, 0, 0, 0.6]])
 
 
 def given(**changes: Any) -> ScorerInput:
-    """Three labels of four, two and one of five documents, with relevance as above, whatever the documents are."""
+    """Three labels of four, two and one of five documents, with relevance as above, whatever
+    the documents are.
+    """
     gold = csr_array([[1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 0]])
 
     def relate(documents: Documents, gold: csr_array) -> tuple[tuple[str, ...], csr_array]:

@@ -1,4 +1,6 @@
-"""The scorer `frequencies`: the order of labels by their documents, a document's own counted out."""
+"""The scorer `frequencies`: the order of labels by their documents, a document's own counted
+out.
+"""
 
 from __future__ import annotations
 

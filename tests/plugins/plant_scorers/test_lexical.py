@@ -1,4 +1,6 @@
-"""Words, n-grams, passages and titles as vectors, and the relevance of words: against plain loops."""
+"""Words, n-grams, passages and titles as vectors, and the relevance of words: against plain
+loops.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ def test_some_of_the_documents() -> None:
 
 
 def cut_passages(words: Sequence[str], length: int) -> list[Sequence[str]]:
-    """Passages of one document, plainly: each begins half a length after the one before it; a short document is one."""
+    """Passages of one document, plainly: each begins half a length after the one before it; a
+    short document is one.
+    """
     step = max(1, length // 2)
     return [
         words[start : start + length]
@@ -289,7 +293,9 @@ def positive_information(both: Ints, word: Ints, label: Ints, documents: int) ->
 
 
 def share(both: Ints, word: Ints, label: Ints, documents: int) -> Floats:
-    """A measure that no cancellation can flatter: how many of the word's and the label's documents have both."""
+    """A measure that no cancellation can flatter: how many of the word's and the label's
+    documents have both.
+    """
     return both / np.maximum(1, word + label - both) + both / documents
 
 

@@ -1,4 +1,6 @@
-"""The scorer `linear`: ridge against its normal equations, terms of labels, and the squared hinge."""
+"""The scorer `linear`: ridge against its normal equations, terms of labels, and the squared
+hinge.
+"""
 
 from __future__ import annotations
 

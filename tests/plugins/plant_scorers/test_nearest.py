@@ -1,4 +1,6 @@
-"""The nearest of very many training documents: exact where all lists of documents fit, and close to it where they do not."""
+"""The nearest of very many training documents: exact where all lists of documents fit, and
+close to it where they do not.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def test_reasons_name_training_documents_that_have_the_label() -> None:
 def test_a_document_alone_has_the_scores_it_has_among_others_and_its_words_add_up_to_them(
     exact: int,
 ) -> None:
-    """Both where it is compared with all training documents and where rare terms name candidates."""
+    """Both where it is compared with all training documents and where rare terms name
+    candidates.
+    """
     scorer = fit(NeighboursOptions(exact=exact, neighbours=2, lead=3), sample_scorer_input()).scorer
     assert isinstance(scorer, NeighbourScorer)
     for row, together in enumerate(zip(*scorer.score(read_sample(TRAIN)), strict=True)):

@@ -68,6 +68,9 @@ def test_labels_are_explained_together_as_one_by_one(name: str) -> None:
 
 
 def test_registering_imports_no_numerics() -> None:
-    code = "import sys, plant_scorers as p; p.plant_register_scorers(); print([m for m in ('numpy', 'scipy') if m in sys.modules])"
+    code = (
+        "import sys, plant_scorers as p; p.plant_register_scorers(); print([m for m in "
+        "('numpy', 'scipy') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

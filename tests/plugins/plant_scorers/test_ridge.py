@@ -1,4 +1,6 @@
-"""Similarities, nearest neighbours and ridge regression, in double precision and with every document left out in turn."""
+"""Similarities, nearest neighbours and ridge regression, in double precision and with every
+document left out in turn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The answers of Annif's REST interface, as annif/openapi/annif.yaml of Annif 1.4 describes them, and Annif itself as a client."""
+"""The answers of Annif's REST interface, as annif/openapi/annif.yaml of Annif 1.4 describes
+them, and Annif itself as a client.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The paths under /api: the scores of `suggest`, labels by name, feedback that is kept, and errors in four parts."""
+"""The paths under /api: the scores of `suggest`, labels by name, feedback that is kept, and
+errors in four parts.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +188,9 @@ def test_what_is_being_written_is_never_given_up(
 
 
 def test_what_scores_a_text_does_not_keep_it(models: dict[str, ServedModel], text: str) -> None:
-    """A cycle through what a document remembers kept its matrices until Python looked for cycles."""
+    """A cycle through what a document remembers kept its matrices until Python looked for
+    cycles.
+    """
     loaded = models["clinic"].loaded
     loaded.suggest([text], 3)
     gc.collect()

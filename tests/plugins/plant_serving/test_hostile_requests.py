@@ -1,4 +1,6 @@
-"""Random requests: each gets an answer in the form that is promised, none is a mistake of the program, and good ones are answered after."""
+"""Random requests: each gets an answer in the form that is promised, none is a mistake of the
+program, and good ones are answered after.
+"""
 
 from __future__ import annotations
 

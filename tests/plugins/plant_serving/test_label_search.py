@@ -1,4 +1,6 @@
-"""Labels by what a person types: exact names first, then beginnings, then beginnings of words, then the rest; frequent ones first."""
+"""Labels by what a person types: exact names first, then beginnings, then beginnings of words,
+then the rest; frequent ones first.
+"""
 
 from __future__ import annotations
 

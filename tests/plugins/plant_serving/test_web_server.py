@@ -42,7 +42,9 @@ def test_which_addresses_are_this_machine_alone(host: str, loopback: bool) -> No
 
 
 def test_answers_are_sent_without_a_wait_for_more() -> None:
-    """With Nagle's algorithm an answer on an open connection takes 40 ms longer; asyncio turns it off where the protocol is named."""
+    """With Nagle's algorithm an answer on an open connection takes 40 ms longer; asyncio turns
+    it off where the protocol is named.
+    """
     with bind("127.0.0.1", 0) as opened:
         assert opened.proto == socket.IPPROTO_TCP
 
@@ -234,7 +236,9 @@ def test_only_an_origin_may_be_let_in(scorers_run: Path, origin: str) -> None:
 
 
 def test_a_server_looks_for_cycles_as_often_as_python_does() -> None:
-    """Commands look seldom (`plant_cli.main`): what piled up between took 10 MB for each 500 requests."""
+    """Commands look seldom (`plant_cli.main`): what piled up between took 10 MB for each 500
+    requests.
+    """
     before = gc.get_threshold()
     gc.set_threshold(200_000, 10, 10)
     try:

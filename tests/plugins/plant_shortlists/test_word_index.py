@@ -1,4 +1,6 @@
-"""The shortlist `words`: the labels of a plain loop over words, the frequent ones always, and its recall of the exact best."""
+"""The shortlist `words`: the labels of a plain loop over words, the frequent ones always, and
+its recall of the exact best.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_frequent_labels_are_proposed_for_every_document() -> None:
 
 @pytest.mark.parametrize("size", [4, 16, 40])
 def test_its_recall_of_the_exact_best_grows_to_all(size: int) -> None:
-    """Against the exact best five of the same scores with a little noise, as another scorer would rank them."""
+    """Against the exact best five of the same scores with a little noise, as another scorer
+    would rank them.
+    """
     given, counts = made()
     draw = np.random.default_rng(1)
     exact = [

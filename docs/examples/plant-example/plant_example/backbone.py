@@ -1,4 +1,6 @@
-"""A backbone: an embedding for each word, found by a hash of the word. Torch is imported late, so that `plant --help` stays quick."""
+"""A backbone: an embedding for each word, found by a hash of the word. Torch is imported late,
+so that `plant --help` stays quick.
+"""
 
 import re
 from zlib import crc32

@@ -1,4 +1,6 @@
-"""A loss of stage 2: a margin of one on either side, squared beyond it. Every label of a document counts."""
+"""A loss of stage 2: a margin of one on either side, squared beyond it. Every label of a
+document counts.
+"""
 
 from plant_cli.api import LossSpec, hookimpl
 

@@ -1,4 +1,6 @@
-"""A scorer: how often the words of a text occur with a label. Words are hashed, so that all it learns is one matrix."""
+"""A scorer: how often the words of a text occur with a label. Words are hashed, so that all it
+learns is one matrix.
+"""
 
 from zlib import crc32
 

@@ -9,7 +9,8 @@ from plant_cli.kit import Family
 
 QWEN3 = Family(
     name="qwen3",
-    summary="Qwen3, causal models of several sizes; low-rank adapters on 4-bit weights unless asked otherwise.",
+    summary="Qwen3, causal models of several sizes; low-rank adapters on 4-bit weights unless "
+    "asked otherwise.",
     source="Qwen Team 2025, arXiv:2505.09388",
     models={  # short name: id on the hub, and the commit to read; the first is the default
         "8b": "Qwen/Qwen3-8B@b968826d9c46dd6066d109eabc6255188de91218",
