@@ -12,7 +12,7 @@ from plant_cli.runs.tuning import Chosen, choose, expand_chosen, flatten, read_t
 RECIPE = """\
 mig: {}
 pretrain-attn: {}
-finetune: {epochs: 4, scorers: none, prototypes: false}
+finetune: {epochs: 4, scorers: none, head: random}
 eval: {}
 changes:
   uniform: {finetune: {init: random}}
