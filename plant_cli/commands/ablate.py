@@ -165,7 +165,7 @@ def _write_tuned(path: Path, recipe: str, chosen: Mapping[str, Mapping[str, Any]
 
 
 def _tabulate(best: Mapping[str, Trial], trials: Sequence[Trial], metric: str) -> Table:
-    rows = []
+    rows: list[list[str | int | float | None]] = []
     for name, trial in best.items():
         own = [one for one in trials if one.system == name]
         values = ", ".join(f"{key}={show_value(value)}" for key, value in trial.used.items())

@@ -28,6 +28,8 @@ project meta metadata status url source predictions was_cancelled total_annotati
 ABOUT = frozenset(_KEYS.split())
 """Keys that say something of an annotation, wherever they stand: no text, and no answer."""
 
+_NOTHING: tuple[dict[str, Any], ...] = ({"value": {}},)  # what a person said who marked nothing
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -84,7 +86,7 @@ def _read_task(row: dict[str, Any]) -> Annotated:
     answers = [
         Answer(answer_labels(part["value"]), str(part.get("from_name", "")), _person(one))
         for one in annotations
-        for part in one["result"] or ({"value": {}},)
+        for part in one["result"] or _NOTHING
     ]
     return Annotated(_longest(row["data"]), answers, read_id(row, "id"))
 

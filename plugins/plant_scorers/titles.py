@@ -159,14 +159,17 @@ class TitleScorer:
         What a document remembers must not hold it: a cycle would keep both in memory after their
         use.
         """
-        (_, *first), *others = document.remember(
+        views = document.remember(
             ("plant_scorers.titles", self),
             lambda: [
                 (None if passages is document else passages, owners, vectors)
                 for passages, owners, vectors in self._view(document)
             ],
         )
-        return [(document, *first), *others]
+        return [
+            (document if passages is None else passages, owners, vectors)
+            for passages, owners, vectors in views
+        ]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The title that fits best, with the words of the document that are alike."""
