@@ -182,6 +182,9 @@ class DecoderShape:
     afterwards.
     """
 
+    planted: bool = True
+    """Whether training starts from what is planted; else attention starts from nothing."""
+
     def __post_init__(self) -> None:
         protect(self)
 

@@ -163,9 +163,10 @@ def assemble(
     documents: int,
     seed: int | None = None,
     relevance: csr_array | None = None,
+    planted: bool = True,
 ) -> Network:
     """Build a network with fresh weights, for labels of so many training documents; a decoder
-    may start from relevance [L, V].
+    may start from relevance [L, V], unless attention is not `planted`.
     """
     seed = machine.seed if seed is None else seed
     decoder_spec, decoder_options = design.decoder
@@ -187,6 +188,7 @@ def assemble(
         if any(labels.parents)
         else (),
         relevance=relevance,
+        planted=planted,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
     decoder = decoder_spec.build(decoder_options, shape)

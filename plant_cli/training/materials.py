@@ -444,7 +444,7 @@ def set_up(
 
     Args:
         titles: read the title of each label as a further training document.
-        plants: give the decoder the relevance table; without it, attention starts from nothing.
+        plants: start attention from what is planted; else from nothing.
     """
     corpus = given.corpus
     hardware = choose_hardware(given.machine)
@@ -457,13 +457,18 @@ def set_up(
             "this graphics card has no bf16: all is computed in fp32, which takes longer and "
             "more memory"
         )
-    relevance = given.statistics.table.matrix if given.statistics and plants else None
+    relevance = given.statistics.table.matrix if given.statistics else None
     network = assemble(
-        given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance
+        given.design,
+        given.machine,
+        corpus.labels,
+        corpus.sizes["train"],
+        relevance=relevance,
+        planted=plants,
     ).to(hardware.device)
     if network.needs_words and given.statistics is not None:
         network.word_hash = hash_strings(given.statistics.table.words)
-    elif network.needs_words and plants:
+    elif network.needs_words:
         given.session.reporter.warn(
             f"the decoder {network.section.decoder.name} looks at the words of relevance, but the "
             "run has none: run plant mig first"

@@ -223,7 +223,8 @@ def make_prior(options: RelevanceOptions, shape: DecoderShape, heads: int) -> Pl
     """The planted prior of a decoder; None where its options ask for none."""
     if not options.relevance_weight:
         return None
-    return PlantedPrior(options, shape.relevance, shape.labels, heads)
+    relevance = shape.relevance if shape.planted else None
+    return PlantedPrior(options, relevance, shape.labels, heads)
 
 
 def plants(prior: PlantedPrior | None) -> TypeGuard[PlantedPrior]:

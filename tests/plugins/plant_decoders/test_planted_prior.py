@@ -137,6 +137,14 @@ def test_without_relevance_attention_is_the_learned_one() -> None:
     assert not strength.any()
 
 
+def test_attention_that_starts_from_nothing_keeps_no_table() -> None:
+    given = LabelAttentionOptions(heads=HEADS, pool=5, relevance_weight=1.0)
+    shape = DecoderShape(hidden=HIDDEN, labels=LABELS, relevance=table(), planted=False)
+    prior = LabelAttention(given, shape).prior
+    assert prior is not None
+    assert not len(prior.table.values)
+
+
 def test_a_text_without_words_of_the_table_has_the_learned_attention() -> None:
     planted, reading = build(table()), batch()
     learned = build(None, relevance_weight=0.0)
