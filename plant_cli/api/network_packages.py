@@ -14,7 +14,7 @@ INSTALL = "pip install plant-cli"
 """The command that installs them."""
 
 
-def find_missing() -> list[str]:
+def find_missing_packages() -> list[str]:
     """Those that are not installed."""
     return [name for name in NETWORK_PACKAGES if not _is_installed(name)]
 

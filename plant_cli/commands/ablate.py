@@ -24,12 +24,19 @@ from plant_cli.runs.trials import (
     Proposal,
     Search,
     Trial,
-    propose,
+    propose_trials,
     require_measured,
     run_trials,
     show_value,
 )
-from plant_cli.runs.tuning import TuneOptions, choose, flatten, name_systems, read_tuning, unflatten
+from plant_cli.runs.tuning import (
+    TuneOptions,
+    flatten,
+    name_choice,
+    name_systems,
+    read_tuning,
+    unflatten,
+)
 
 _BETWEEN = re.compile(r",(?=\s*[\w-]+\.[\w.-]+=)")  # two values; a list has commas, too
 TRIALS_FILE = "tuning.json"  # what was tried and chosen, in the run folder
@@ -59,7 +66,7 @@ def run(context: StageContext, options: AblateOptions) -> Result:
     tables, data = [], {}
     if (tuning := read_tuning(recipe)) is not None:
         tuned = _tune(context, request, recipe, tuning)
-        request = replace(request, sets=(*request.sets, choose(tuned["chosen"])))
+        request = replace(request, sets=(*request.sets, name_choice(tuned["chosen"])))
         tables, data = [tuned["table"]], {"tuning": tuned["data"]}
     done = report_recipe(context.runner, request)
     folder = next(name for name in reversed(done.data) if name.startswith("significance"))
@@ -85,7 +92,9 @@ def _tune(
 
     def give() -> Iterator[Proposal]:
         for name in wanted:
-            for values, tell in propose(space, tuning.trials, context.machine.seed, request.jobs):
+            for values, tell in propose_trials(
+                space, tuning.trials, context.machine.seed, request.jobs
+            ):
                 yield name, values, tell
 
     runner = RequestRunner(replace(request, seeds=1, resume=True))

@@ -19,7 +19,8 @@ from typing import Literal
 from packaging.specifiers import SpecifierSet
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, Table
-from plant_cli.api.network_packages import INSTALL, find_missing
+from plant_cli.api.functions import Named
+from plant_cli.api.network_packages import INSTALL, find_missing_packages
 from plant_cli.registry import OWN_DISTRIBUTION
 from plant_cli.runs.machine import available_memory, package_version
 
@@ -94,16 +95,21 @@ def check_system() -> Iterator[CheckResult]:
     yield judge("system", "output encoding", encoding, wrong=plain, todo="export PYTHONUTF8=1")
 
 
+DEVICE_CHECKS = (
+    Named("plant_cli.commands.doctor_devices:examine_devices"),
+    Named("plant_cli.commands.doctor_devices:examine_quantised"),
+)
+"""They import torch."""
+
+
 def check_devices() -> Iterator[CheckResult]:
     """The devices that torch can use, and language models in 4 bits on them."""
-    if absent := find_missing():
+    if absent := find_missing_packages():
         found = f"none: {', '.join(absent)} not installed; everything but networks works"
         yield judge("device", "networks", found, wrong=True, todo=INSTALL)
         return
-    from plant_cli.commands import doctor_devices  # imports torch
-
-    yield from doctor_devices.check_devices()
-    yield doctor_devices.check_quantised()
+    for check in DEVICE_CHECKS:
+        yield from check()
 
 
 def check_packages() -> Iterator[CheckResult]:

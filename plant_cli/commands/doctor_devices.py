@@ -14,7 +14,7 @@ from plant_cli.runs.machine import describe_waiting, package_version
 from plant_cli.training.throughput import matrix_rate
 
 
-def check_devices() -> Iterator[CheckResult]:
+def examine_devices() -> Iterator[CheckResult]:
     """The devices that torch can use, and whether bf16 is faster there."""
     devices = [torch.device("cpu")]
     yield judge("device", "cpu", f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
@@ -49,7 +49,7 @@ def compare_precisions(device: torch.device) -> CheckResult:
     return CheckResult(topic="precision", name=str(device), state="ok", found=found, todo=todo)
 
 
-def check_quantised() -> CheckResult:
+def examine_quantised() -> Iterator[CheckResult]:
     """Whether large language models can be held in 4 bits."""
     cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
     found = (
@@ -66,4 +66,4 @@ def check_quantised() -> CheckResult:
         "an encoder such as minilm"
     )
     todo = slow if quantises else "pip install bitsandbytes"
-    return judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)
+    yield judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)

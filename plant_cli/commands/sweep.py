@@ -21,7 +21,7 @@ from plant_cli.runs.trials import (
     Search,
     Space,
     Trial,
-    propose,
+    propose_trials,
     require_measured,
     run_trials,
     show_value,
@@ -52,7 +52,9 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     request = replace(request, recipe=options.recipe, resume=True, flags=flags, jobs=options.jobs)
     proposals = (
         (FULL, values, tell)
-        for values, tell in propose(space, options.trials, context.machine.seed, options.jobs)
+        for values, tell in propose_trials(
+            space, options.trials, context.machine.seed, options.jobs
+        )
     )
     runner = RequestRunner(request)
     search = Search(metric=options.metric, figures=SWEEP_METRICS, hours=options.hours)

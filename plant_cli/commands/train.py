@@ -21,7 +21,7 @@ from plant_cli.api import (
     StageContext,
     Table,
 )
-from plant_cli.api.network_packages import find_missing, missing_packages
+from plant_cli.api.network_packages import find_missing_packages, missing_packages
 from plant_cli.commands.command_options import TrainOptions
 from plant_cli.commands.finetune import describe_gain
 from plant_cli.data.corpus_files import CorpusRecord
@@ -48,7 +48,7 @@ def run(context: StageContext, options: TrainOptions) -> Result:
     """Fit scorers, train a network while time is left if the user gives it time, and measure
     the model.
     """
-    if options.hours is not None and (absent := find_missing()):
+    if options.hours is not None and (absent := find_missing_packages()):
         raise missing_packages(absent, "--hours")
     training = Training(
         context, None if options.hours is None else time.monotonic() + _HOUR * options.hours

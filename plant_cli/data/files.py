@@ -23,7 +23,7 @@ from uuid import uuid4
 from plant_cli.api.errors import ArtefactError, PlantError, UsageError, damaged_file
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
-FULL = {
+FULL_DISK = {
     errno.ENOSPC: "no space left on device",
     errno.EDQUOT: "disk quota exceeded",
     errno.EFBIG: "file too large",
@@ -174,12 +174,12 @@ def full_disk_code(error: BaseException) -> int | None:
     """The number of the system's error if this one says that a disk or a quota is full, else
     None.
     """
-    if isinstance(error, OSError) and error.errno in FULL:
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
         return error.errno
     text = (
         "" if isinstance(error, PlantError) else str(error).lower()
     )  # writers in other languages hand on only the words of the system
-    return next((code for code, phrase in FULL.items() if phrase in text), None)
+    return next((code for code, phrase in FULL_DISK.items() if phrase in text), None)
 
 
 @contextmanager
@@ -261,7 +261,7 @@ LARGEST_RECORD = 1 << 28
 """Bytes of a record, recipe or other text of a run, which is read at once; the largest that
 were seen have a tenth of it.
 """
-KINDS: Sequence[tuple[Callable[[int], bool], str]] = (
+FILE_TYPES: Sequence[tuple[Callable[[int], bool], str]] = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -277,7 +277,7 @@ def find_obstacle(path: Path, largest: int = LARGEST_RECORD) -> str | None:
     `OSError` if there is nothing.
     """
     status = path.stat()
-    kind = next((name for fits, name in KINDS if fits(status.st_mode)), None)
+    kind = next((name for fits, name in FILE_TYPES if fits(status.st_mode)), None)
     if kind is not None:
         return f"it is {kind}"
     return f"it has {show_size(status.st_size)}" if status.st_size > largest else None

@@ -119,22 +119,8 @@ def prepare(
         frames = {name: frames[name] for name in SPLITS if name in frames}
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
-    further = int((labels["train_count"] == 0).sum())
-    if section.zero_shot and further:
-        reporter.note(
-            f"zero-shot: {further:,} labels have a title but no training document; the scorer "
-            "titles can suggest them"
-        )
-    elif section.zero_shot:
-        what = "zero-shot: the table of titles has no label beside those of train"
-        if section.keep_labels and section.label_scope == "training":
-            raise DataError(
-                what,
-                where=str(section.path),
-                expected="titles of labels that train does not show",
-                todo="name a table: --vocabulary",
-            )
-        reporter.warn(f"{what} (--vocabulary names a larger one)")
+    if section.zero_shot:
+        _tell_zero_shot(section, labels, reporter)
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])
@@ -176,6 +162,26 @@ def prepare(
     if growth is not None and (drift := describe_drift(first.documents, growth)):
         reporter.note(drift)
     return open_corpus(folder, lambda: dataset, first.documents)
+
+
+def _tell_zero_shot(section: DataSection, labels: pl.DataFrame, reporter: Reporter) -> None:
+    """How many labels have a title but no document; `DataError` where the test needs some."""
+    further = int((labels["train_count"] == 0).sum())
+    if further:
+        reporter.note(
+            f"zero-shot: {further:,} labels have a title but no training document; the scorer "
+            "titles can suggest them"
+        )
+        return
+    what = "zero-shot: the table of titles has no label beside those of train"
+    if section.keep_labels and section.label_scope == "training":
+        raise DataError(
+            what,
+            where=str(section.path),
+            expected="titles of labels that train does not show",
+            todo="name a table: --vocabulary",
+        )
+    reporter.warn(f"{what} (--vocabulary names a larger one)")
 
 
 def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> WordRule:

@@ -28,7 +28,7 @@ from plant_cli.runs.ablation import FULL
 from plant_cli.runs.runner import RequestRunner, run_below
 from plant_cli.runs.side_by_side import Workers
 from plant_cli.runs.steps import Step
-from plant_cli.runs.tuning import Values, choose
+from plant_cli.runs.tuning import Values, name_choice
 
 LOGARITHMIC = 10  # the ratio of its ends from which a range is searched on a logarithmic scale
 
@@ -164,7 +164,7 @@ def run_trials(
 
 
 def _open(request: Request, system: str, values: Values, tell: Tell) -> Trial:
-    sets = (*request.sets, choose({system: values}))
+    sets = (*request.sets, name_choice({system: values}))
     trial = Trial(
         system=system,
         values=values,
@@ -184,7 +184,7 @@ def _open(request: Request, system: str, values: Values, tell: Tell) -> Trial:
     return trial
 
 
-def propose(
+def propose_trials(
     space: Space, trials: int | None, seed: int, jobs: int
 ) -> Iterator[tuple[Values, Tell]]:
     """The values of one trial after the other, and what its figure is told to: all

@@ -69,7 +69,7 @@ def unflatten(values: Mapping[str, Any], origin: str = TUNING) -> RecipeLayer:
     return merge_layers(*(nest(tuple(key.split(".")), one, origin) for key, one in values.items()))
 
 
-def choose(chosen: Mapping[str, Values]) -> str:
+def name_choice(chosen: Mapping[str, Values]) -> str:
     """The text of `--set` that chooses values for systems."""
     sections = {name: unflatten(values).values for name, values in chosen.items()}
     return f"{TUNING}.chosen={json.dumps(sections)}"

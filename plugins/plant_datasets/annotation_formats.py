@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from plant_cli.kit import bare_name
 from plant_datasets.corpus_reader import LINES_SAMPLED, mostly
 from plant_datasets.line_formats import Fault, Line, PassedOver
-from plant_datasets.record_formats import NEAR, Numbered, RecordFormat, known_by
+from plant_datasets.record_formats import NEAR_LINES, Numbered, RecordFormat, known_by
 
 # fastText
 
@@ -105,7 +105,7 @@ POSTS = RecordFormat(
     _parse_post,
     '<row Id="1" Title="…" Body="…" Tags="<a><b>" />',
     **known_by(
-        lambda lines: any(re.match(r"\s*<row .*\bPostTypeId=", line) for line in lines[:NEAR])
+        lambda lines: any(re.match(r"\s*<row .*\bPostTypeId=", line) for line in lines[:NEAR_LINES])
     ),
     cut=_cut_at(r"<row ", "/>"),
 )
@@ -206,7 +206,7 @@ REFERENCES = RecordFormat(
         lambda lines: next(
             (
                 name
-                for line in lines[:NEAR]
+                for line in lines[:NEAR_LINES]
                 for sign, name in _CATALOGUES.items()
                 if re.match(sign, line)
             ),

@@ -17,7 +17,7 @@ from typing import Any
 from plant_cli.api import DataError, DataSection, Dataset
 from plant_datasets.corpus_reader import find_example, first_lines
 from plant_datasets.line_formats import Fault, Line, PassedOver, read_id, read_json_line
-from plant_datasets.record_formats import HEAD, RecordFormat, json_objects, known_by
+from plant_datasets.record_formats import HEAD_LINES, RecordFormat, json_objects, known_by
 
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
 _SHOWN = 3  # labels of a question in a message
@@ -376,10 +376,10 @@ class AnnotationFormat(RecordFormat):
 
 def _sample(data: DataSection) -> Iterator[Annotated]:
     """The documents among the first lines of a corpus."""
-    example = find_example(data, lambda path: bool(_name_shape(first_lines(path, HEAD))))
-    lines = [] if example is None else first_lines(example, HEAD)
+    example = find_example(data, lambda path: bool(_name_shape(first_lines(path, HEAD_LINES))))
+    lines = [] if example is None else first_lines(example, HEAD_LINES)
     with suppress(Fault):
-        for _, record in islice(json_objects(enumerate(lines, start=1)), HEAD):
+        for _, record in islice(json_objects(enumerate(lines, start=1)), HEAD_LINES):
             with suppress(ValueError, KeyError, TypeError, AttributeError, PassedOver):
                 yield _read_annotated(json.loads(record))
 

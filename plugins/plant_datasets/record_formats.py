@@ -28,8 +28,8 @@ from plant_datasets.line_formats import (
 )
 
 Numbered = tuple[int, str]  # a line, or a record of several, with the number of its first line
-HEAD = 5_000  # lines in which a first record is looked for
-NEAR = 100  # those among which the first line of a record is looked for
+HEAD_LINES = 5_000  # lines in which a first record is looked for
+NEAR_LINES = 100  # those among which the first line of a record is looked for
 _SHOWN = 3  # labels of an example
 _OWN_NAMES = (  # of texts, labels and ids
     ("text", "data", "textContent"),
@@ -83,10 +83,10 @@ class RecordFormat(LineFormat):
         ):
             return None
         fits = self.fits or (lambda path, lines: False)
-        example = find_example(data, lambda path: bool(fits(path, first_lines(path, HEAD))))
+        example = find_example(data, lambda path: bool(fits(path, first_lines(path, HEAD_LINES))))
         if example is None:
             return None
-        lines = first_lines(example, HEAD)
+        lines = first_lines(example, HEAD_LINES)
         said = fits(example, lines)
         title = said if isinstance(said, str) else self.title
         line = next((line for line in self._parse_first(lines) if line.labels), None)
@@ -100,7 +100,7 @@ class RecordFormat(LineFormat):
     def _parse_first(self, lines: list[str]) -> Iterator[Line]:
         """The documents among the first lines, which may end within one."""
         with suppress(Fault):
-            for _, record in islice(self.cut(enumerate(lines, start=1)), NEAR):
+            for _, record in islice(self.cut(enumerate(lines, start=1)), NEAR_LINES):
                 with suppress(Fault, PassedOver):
                     line = self.parse(record, lines[0])
                     yield from [] if line is None else [line]
@@ -112,7 +112,7 @@ def known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
     """
     return {
         "fits": lambda path, lines: bool(lines) and fits(lines),
-        "accepts": lambda path: bool((lines := first_lines(path, HEAD)) and fits(lines)),
+        "accepts": lambda path: bool((lines := first_lines(path, HEAD_LINES)) and fits(lines)),
     }
 
 

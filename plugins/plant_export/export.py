@@ -22,6 +22,7 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
+from plant_cli.api.functions import Named
 from plant_cli.data.corpus_files import LABELS_FILE, PARENTS_FILE, STATISTICS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
@@ -122,14 +123,17 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     )
 
 
+OPEN_NETWORK = Named("plant_export.exported_network:ExportedNetwork")
+"""It imports torch."""
+
+
 def _open_network(
     context: StageContext, source: Path, corpus: Corpus, graphs: str | None
 ) -> ExportedNetwork | None:
     """The network of the model, if it has one; `graphs`: of ONNX, in which numbers."""
     if has_network(source):
-        from plant_export.exported_network import ExportedNetwork  # imports torch
-
-        return ExportedNetwork(context, source, corpus, graphs)
+        opened: ExportedNetwork = OPEN_NETWORK(context, source, corpus, graphs)
+        return opened
     if graphs is not None:
         raise ComponentError(
             "a model without a network has no ONNX graphs",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def rank_languages(text: str, languages: Sequence[str]) -> dict[str | None, floa
 @cache
 def _identifier() -> LanguageIdentifier:
     """It takes a second to load, and about 100 MB of memory."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    langid = import_module("py3langid.langid")
+    found: LanguageIdentifier = langid.LanguageIdentifier.from_model_file(
+        langid.MODEL_FILE, norm_probs=True
+    )
+    return found

@@ -21,7 +21,7 @@ from plant_cli.api import ResourceError, UsageError
 CONNECTIONS = 1000  # open at once; a browser has six
 HEAD_SECONDS = 10.0  # from the first byte of a request to the end of its headers
 LOOK_EVERY = 2.0  # seconds between two looks at whether a run was trained again
-YOUNG_OBJECTS = (
+COLLECTED_FROM = (
     700  # made before Python looks for cycles: commands that end soon let far more pile up
 )
 
@@ -116,7 +116,7 @@ def run_server(
     """Answer requests until a signal ends it; `renew(force)` is called on SIGHUP, and with
     `watch` every few seconds without force.
     """
-    gc.set_threshold(YOUNG_OBJECTS)
+    gc.set_threshold(COLLECTED_FROM)
     server = _Process(
         uvicorn.Config(
             application,

@@ -7,7 +7,14 @@ import pytest
 from plant_cli.api import RecipeError
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import RecipeLayer, merge_layers, parse_sets, parse_yaml
-from plant_cli.runs.tuning import Chosen, choose, expand_chosen, flatten, read_tuning, unflatten
+from plant_cli.runs.tuning import (
+    Chosen,
+    expand_chosen,
+    flatten,
+    name_choice,
+    read_tuning,
+    unflatten,
+)
 
 RECIPE = """\
 mig: {}
@@ -24,7 +31,7 @@ changes:
 def expand(**chosen: dict[str, object]) -> Chosen:
     recipe = parse_yaml(RECIPE, "r.yaml")
     found = expand_chosen(
-        merge_layers(recipe, parse_sets([choose(chosen)])), RecipeLayer(), installed()
+        merge_layers(recipe, parse_sets([name_choice(chosen)])), RecipeLayer(), installed()
     )
     assert found is not None
     return found
