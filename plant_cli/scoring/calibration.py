@@ -320,7 +320,9 @@ def calibrate(
     """
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts >= find_fewest(train_counts) if left_out else np.ones(len(counts), dtype=np.bool_)
+    used = counts > 0 if left_out else np.ones(len(counts), dtype=np.bool_)
+    if left_out:
+        counts = np.maximum(counts, find_fewest(train_counts))
     knots, ranges = (CALIBRATION_KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
     fold = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS
 

@@ -181,7 +181,8 @@ def fit_fusion(
     by_name = train_counts <= 0
     train_counts = np.abs(train_counts)
     counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts >= find_fewest(train_counts)
+    used = counts > 0
+    counts = np.maximum(counts, find_fewest(train_counts))
     strength = penalty * pairs.shape[0]
     if right[used].any():
         known = FrequencyLinear.fit(
@@ -222,8 +223,8 @@ def find_fewest(train_counts: Ints) -> int:
     """The fewest training documents, 1 or more, that any label has.
 
     A left-out document counts one less for its own labels. Where labels of few documents were left
-    out of the corpus, that may be fewer than any label has: such pairs are all right, and say
-    nothing.
+    out of the corpus, that may be fewer than any label has: all such pairs would be right. They
+    count as those of the rarest labels.
     """
     return int(train_counts[train_counts > 0].min(initial=np.iinfo(np.int64).max))
 
