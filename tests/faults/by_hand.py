@@ -50,7 +50,9 @@ class Fault:
         """The module with the old text, from the root, and the module's text with the fault in
         it.
         """
-        old = re.compile(re.sub(r"\\\s", r"\\s+", re.escape(self.old)))
+        escaped = re.sub(r"\\\s", r"\\s+", re.escape(self.old))
+        opened = re.sub(r"\\[(\[]", r"\g<0>\\s*", escaped)  # lines may be broken within brackets
+        old = re.compile(re.sub(r"\\[)\]]", r",?\\s*\g<0>", opened))
         found = [(path, text) for path, text in read_sources().items() for _ in old.finditer(text)]
         if len(found) != 1:
             raise ValueError(

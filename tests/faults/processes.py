@@ -169,6 +169,7 @@ def _become(
 ) -> None:
     """Turn this forked process into the command; does not return."""
     code: object = 1
+    leave = os._exit  # the command refuses to be left so
     try:
         for descriptor, target in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
             os.dup2(descriptor, target)
@@ -191,7 +192,7 @@ def _become(
                 stream.flush()
             except (OSError, ValueError):
                 code = code or 1
-        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+        leave(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 class Clock:

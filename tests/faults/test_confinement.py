@@ -208,11 +208,16 @@ def test_no_document_stands_in_records_notes_or_warnings(tmp_path: Path) -> None
     be a text.
     """
     rows = [
-        {"doc_id": f"d{i}", "text": SECRET, "labels": [label], "split": "train"}
+        {"doc_id": f"d{i}", "text": f"{SECRET} {i}", "labels": [label], "split": "train"}
         for i, label in enumerate("ab" * 4)
     ]
     rows += [
-        {"doc_id": f"{split}{i}", "text": SECRET.upper(), "labels": ["a"], "split": split}
+        {
+            "doc_id": f"{split}{i}",
+            "text": f"{SECRET.upper()} {i}{split}",
+            "labels": ["a"],
+            "split": split,
+        }
         for split in ("validation", "test")
         for i in range(2)
     ]

@@ -11,7 +11,7 @@ from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.explanations import ExplainedPart, Explanation
-from tests.commands.conftest import played  # noqa: F401
+from tests.commands.conftest import played, prepared, trained_once  # noqa: F401
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from plant_report.marked_documents import (
     write_marked_documents,
 )
 from scipy.sparse import csr_array
-from tests.report.conftest import find, tell
+from tests.plugins.plant_report.conftest import find, tell
 
 from plant_cli.api import ArtefactError
 from plant_cli.evaluation.aligned import Predictions

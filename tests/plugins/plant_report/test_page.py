@@ -23,7 +23,7 @@ from plant_report.page import (
     write_contents,
 )
 from plant_report.report import gather
-from tests.report.conftest import find
+from tests.plugins.plant_report.conftest import find
 
 from plant_cli.api import Column, ComponentError, Passage, Table
 from plant_cli.evaluation.drawing import Drawing, plot_bounds, require_packages
