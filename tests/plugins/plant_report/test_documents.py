@@ -13,13 +13,13 @@ from plant_report.marked_documents import (
     write_marked_documents,
 )
 from scipy.sparse import csr_array
-from tests.plugins.plant_report.conftest import find, tell
 
 from plant_cli.api import ArtefactError
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.gold import read_gold
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.explanations import NO_SPANS
+from tests.plugins.plant_report.conftest import find, tell
 
 
 def test_documents_from_the_best_to_the_worst():

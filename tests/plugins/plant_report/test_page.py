@@ -23,11 +23,11 @@ from plant_report.page import (
     write_contents,
 )
 from plant_report.report import gather
-from tests.plugins.plant_report.conftest import find
 
 from plant_cli.api import Column, ComponentError, Passage, Table
 from plant_cli.evaluation.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.evaluation.results import Bound
+from tests.plugins.plant_report.conftest import find
 
 HOSTILE = (
     """"><img src=x onerror=alert(1)><script>alert('$x_{1}$')</script></title></style>"""
