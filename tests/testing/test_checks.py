@@ -281,7 +281,7 @@ def test_label_losses() -> None:
     for check in checks_of(LossSpec):
         if check is not losses.lists_without_order_have_a_finite_loss:
             check(_loss(""))
-    stopped(losses.is_a_differentiable_scalar, _loss("overflow"), "inf")
+    stopped(losses.is_a_differentiable_scalar, _loss("overflow"), "not finite")
     stopped(losses.better_scores_lose_less, _loss("upside"), "do not lose more")
     stopped(
         losses.unselected_pairs_get_no_gradient, _loss("forgetful"), "positive was not selected"
