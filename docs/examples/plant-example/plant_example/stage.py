@@ -40,7 +40,7 @@ def plant_register_stages():
             run=run,
             sections=("data",),
             group="Corpus",
-            examples=("plant label-card --dataset weather",),
+            examples=("plant label-card --dataset weather", "plant label-card a.csv --minimum 5"),
         ),
         StageSpec(
             name="label-card show",
