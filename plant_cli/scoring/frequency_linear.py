@@ -47,6 +47,9 @@ class FrequencyLinear:
     ) -> FrequencyLinear:
         """The model by penalised logistic regression over pairs.
 
+        A knot that no pair speaks of takes what its neighbours have learned: left at its prior, it
+        would put labels that no list holds above all others.
+
         Args:
             values: scores of pairs by each source [P, S].
             right: whether the document has the label [P].
@@ -56,12 +59,14 @@ class FrequencyLinear:
             prior: weights that are kept where nothing speaks against them [S] (default: 0); the
                 offset's is 0.
         """
-        start = np.repeat([*(prior or np.zeros(values.shape[1])), 0.0], len(knots))
+        basis = spline_basis(counts, knots)
+        spoken_of = basis.any(axis=0) | ~basis.any()
+        start = np.repeat([*(prior or np.zeros(values.shape[1])), 0.0], spoken_of.sum())
         with_one = np.concatenate([values, np.ones((len(values), 1))], axis=1)
-        design = (with_one[:, :, None] * spline_basis(counts, knots)[:, None, :]).reshape(
-            len(values), -1
-        )
-        return cls._of(fit_logistic(design, right, penalty, start), knots)
+        design = (with_one[:, :, None] * basis[:, None, spoken_of]).reshape(len(values), -1)
+        learned = fit_logistic(design, right, penalty, start).reshape(-1, spoken_of.sum())
+        at = np.asarray(knots, dtype=np.float64)
+        return cls._of(learned @ spline_basis(at, at[spoken_of]).T, knots)
 
     @classmethod
     def constant(
@@ -134,7 +139,7 @@ class FrequencyLinear:
         return logits
 
 
-def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
+def spline_basis(counts: Ints | Floats, knots: Sequence[float] | Floats) -> Floats:
     """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots,
     constant beyond them.
 

@@ -453,3 +453,19 @@ def test_labels_rarer_than_any_teach_nothing() -> None:
     fewest = find_fewest(train_counts)
     _, bias = fusion.at(np.array([fewest, 50]))
     assert bias[0] < bias[1]  # rarer labels are less likely
+
+
+def test_a_frequency_that_no_pair_shows_weighs_as_the_nearest_that_one_does() -> None:
+    """Labels too rare for any list stood above all others: they had logit 0."""
+    rng = np.random.default_rng(0)
+    values, counts = rng.normal(size=(400, 1)), rng.integers(12, 40, size=400)
+    right = rng.random(400) < 1 / (1 + np.exp(4 - values[:, 0]))
+    model = FrequencyLinear.fit(values, right, counts, knots=(1.0, 3.0, 10.0, 50.0), penalty=1.0)
+    known = FrequencyLinear.fit(values, right, counts, knots=(10.0, 50.0), penalty=1.0)
+    np.testing.assert_allclose(model.weights, known.weights[:, [0, 0, 0, 1]])
+    np.testing.assert_allclose(model.bias, known.bias[[0, 0, 0, 1]])
+    assert model.apply_floors(np.array([[-3.0]]), np.array([1]))[0, 0] < -3
+    between = FrequencyLinear.fit(
+        values, right, np.where(counts < 25, 1, 50), knots=(1.0, 7.07107, 50.0), penalty=1.0
+    )
+    np.testing.assert_allclose(between.bias[1], between.bias[[0, 2]].mean(), rtol=1e-5)
