@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -33,10 +32,11 @@ class PlantError(Exception):
         self.expected = expected
         self.todo = todo
 
-    def __reduce__(self) -> tuple[Any, ...]:  # an error reaches the process that began this one
-        return partial(type(self), where=self.where, expected=self.expected, todo=self.todo), (
-            self.what,
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error reaches the process that began this one as it is, whatever its class is made
+        of.
+        """
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
     def __str__(self) -> str:
         return (
@@ -81,7 +81,7 @@ class ColumnQuestion(DataError):
     ) -> None:
         super().__init__(what, where=where, expected=expected, todo=todo)
         self.option = option
-        self.choices = choices
+        self.choices = dict(choices)
 
 
 class ArtefactError(PlantError):

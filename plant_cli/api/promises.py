@@ -5,6 +5,7 @@ time and in the conformance checks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from os import PathLike
 from typing import Any
 
@@ -55,6 +56,11 @@ def _holds_nan(value: Any) -> bool:
     """Whether an array or a sparse matrix does."""
     total = (value.data if hasattr(value, "nnz") else value).sum()
     return bool(total != total)
+
+
+def _is_finite(array: Any) -> bool:
+    """Whether all numbers are; smallest and largest say it without a copy of the array."""
+    return not array.size or bool(abs(float(array.min())) < inf and abs(float(array.max())) < inf)
 
 
 def _is_result(value: Any, *_: Any) -> bool:
@@ -200,10 +206,11 @@ CREDIT = Promise(
     ),
 )
 ARRAYS = Promise(
-    "arrays of numbers by name",
+    "arrays of finite numbers by name",
     lambda value: (
         isinstance(value, Mapping)
         and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items())
+        and all(map(_is_finite, value.values()))
     ),
 )
 CHOSEN_PAIRS = Promise(

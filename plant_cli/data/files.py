@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import resource
@@ -311,13 +312,18 @@ def read_json(path: Path, what: str) -> Any:
     """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds
     of the stage finetune".
 
-    `ArtefactError` if the file is missing, not UTF-8 or not JSON.
+    `ArtefactError` if the file is missing, not UTF-8 or not JSON, or has NaN or an infinite number.
     """
     todo = "run the stage that writes it again"
     try:
         if obstacle := find_obstacle(path):
             raise damaged_file(what, obstacle, path, expected="a JSON document", todo=todo)
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(
+            path.read_text(encoding="utf-8"),
+            parse_float=_finite,
+            parse_int=_whole,
+            parse_constant=_finite,
+        )
     except FileNotFoundError as error:
         expected = "a file written by an earlier command"
         raise ArtefactError(
@@ -346,6 +352,19 @@ def read_json(path: Path, what: str) -> Any:
         raise damaged_file(
             what, why, path, expected="a JSON document in UTF-8", todo=f"{todo} with --force"
         ) from error
+
+
+def _finite(text: str) -> float:
+    """A number as `write_json` writes it: never NaN, never infinite."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

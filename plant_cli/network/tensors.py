@@ -59,6 +59,8 @@ def read_tensors(
         with safe_open(str(path), framework=framework) as stored:
             metadata = json.loads((stored.metadata() or {}).get(KEY, "{}"))
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+        if unknown := next((name for name, tensor in tensors.items() if _holds_nan(tensor)), None):
+            raise ValueError(f"'{unknown}' has values that are not numbers")
     except (SafetensorError, OSError, ValueError) as error:
         raise ArtefactError(
             f"{what} cannot be read: {first_line(error)}",
@@ -67,6 +69,11 @@ def read_tensors(
             todo=todo,
         ) from error
     return tensors, {str(key): str(value) for key, value in metadata.items()}
+
+
+def _holds_nan(tensor: Any) -> bool:
+    """Whether an array or a tensor does; only a number that is none differs from itself."""
+    return bool((tensor != tensor).any())
 
 
 def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:

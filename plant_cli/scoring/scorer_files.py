@@ -270,9 +270,16 @@ def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
             expected="packed arrays",
             todo=f"{TRAIN_AGAIN}, or use the version of plant that wrote it",
         )
-    return {
-        tensor: read_only(array) for tensor, array in unpack_arrays(tensors, marks[PACKED]).items()
-    }
+    arrays = unpack_arrays(tensors, marks[PACKED])
+    if not promises.ARRAYS.is_kept(arrays):
+        raise damaged_file(
+            what,
+            "it has values that are not numbers, or infinite ones",
+            path,
+            expected=promises.ARRAYS.expected,
+            todo=f"restore the file, or {TRAIN_AGAIN}",
+        )
+    return {tensor: read_only(array) for tensor, array in arrays.items()}
 
 
 def _read_known(

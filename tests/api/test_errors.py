@@ -1,5 +1,9 @@
 """Hints from known names, what others' errors say, and errors that recur."""
 
+import inspect
+import pickle
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -85,3 +89,47 @@ def test_an_error_without_a_place_names_the_command() -> None:
         with pytest.raises(UsageError) as caught, naming_command("plant eval"):
             raise UsageError("no", where=where, expected="yes", todo="again")
         assert caught.value.where == shown
+
+
+def find_errors() -> dict[str, str]:
+    """The module of every error of the project, by its name."""
+    root = Path(__file__).parents[2]
+    bases = {
+        (match[1], match[2]): path
+        for folder in ("plant_cli", "plugins")
+        for path in (root / folder).rglob("*.py")
+        for match in re.finditer(r"^class (\w+)\((\w+)\)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    errors, found = dict[str, str](), {"PlantError": "plant_cli.api.errors"}
+    while found:
+        errors |= found
+        found = {
+            name: ".".join(path.relative_to(root).with_suffix("").parts).removeprefix("plugins.")
+            for (name, base), path in bases.items()
+            if base in found
+        }
+    return errors
+
+
+ERRORS = find_errors()
+VALUES = {"str": "a", "int": 5, "Mapping": {"a": ["b"]}}  # by the beginning of an annotation
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_reaches_another_process_as_it_is(name: str) -> None:
+    kind = getattr(import_module(ERRORS[name]), name)
+    given = {
+        one.name: next(value for start, value in VALUES.items() if one.annotation.startswith(start))
+        for one in inspect.signature(kind).parameters.values()
+    }
+    error = kind(**given)
+    error.where = "elsewhere"
+    error.add_note("and more")
+    reached = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert type(reached) is kind
+    assert (str(reached), vars(reached)) == (str(error), vars(error))
+    assert (reached.args, reached.exit_code) == (error.args, kind.exit_code)
+
+
+def test_the_errors_of_the_project_are_found() -> None:
+    assert {"ScorerError", "ColumnQuestion", "Refusal", "Interrupted"} <= set(ERRORS)

@@ -134,8 +134,12 @@ def test_not_a_number_is_refused_before_anything_is_written(tmp_path: Path) -> N
         (b"[" * 100_000, "x.json", "the value is damaged"),
         (b"9" * 5_000, "x.json", "the value is damaged"),
         (b'"\xff"', "x.json", "byte 1 is not UTF-8"),
+        (b'{"value": NaN}', "x.json", "the value is damaged"),
+        (b"[-Infinity]", "x.json", "the value is damaged"),
+        (b"[1e999]", "x.json", "the value is damaged"),
+        (b"9" * 400, "x.json", "the value is damaged"),
     ],
-    ids=["missing", "cut", "deep", "long", "bytes"],
+    ids=["missing", "cut", "deep", "long", "bytes", "nan", "infinite", "huge", "whole"],
 )
 def test_bad_files_are_explained(
     tmp_path: Path, content: bytes | None, where: str, what: str

@@ -344,6 +344,15 @@ def test_arrays_come_back_however_they_lie_in_memory_and_metadata_may_be_missing
     assert metadata == {}
 
 
+@pytest.mark.parametrize("framework", ["pt", "np"])
+def test_tensors_of_what_is_no_number_are_refused(tmp_path: Path, framework: Any) -> None:
+    bad = np.array([1.0, np.nan], dtype=np.float32)
+    given = torch.from_numpy(bad) if framework == "pt" else bad
+    write_tensors(tmp_path / "a", {"one": given}, framework=framework)
+    with pytest.raises(ArtefactError, match="the weights cannot be read: 'one' has values that"):
+        read_tensors(tmp_path / "a", "the weights", "", framework=framework)
+
+
 def test_equal_content_gives_equal_bytes_in_every_process(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.safetensors" for number in range(4)]
     for file in files:

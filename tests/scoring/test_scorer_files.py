@@ -16,13 +16,14 @@ import pytest
 from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import stamp
+from plant_cli.network.packed_arrays import pack_arrays
 from plant_cli.network.tensors import pack_strings, write_tensors
 from plant_cli.registry import installed
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
-from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ScorerError
 from plant_cli.scoring.known_words import KnownWords
-from plant_cli.scoring.scorer_files import SCORERS_FILE, read_scorers, write_scorers
+from plant_cli.scoring.scorer_files import PACKED, SCORERS_FILE, read_scorers, write_scorers
 
 
 def linear(sources: int) -> FrequencyLinear:
@@ -233,6 +234,19 @@ def test_arrays_as_they_were_stored_before_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ArtefactError, match="the scorer 'words' is stored as an earlier version of plant stored it"
     ) as refused:
+        read(tmp_path)
+    assert "plant finetune --force" in refused.value.todo
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_arrays_of_what_is_no_finite_number_are_refused(tmp_path: Path, value: float) -> None:
+    with pytest.raises(ScorerError, match=r"'words' cannot be saved: .* not arrays of finite numb"):
+        write(tmp_path, combine({"words": {"idf": np.array([1.0, value])}}))
+    write(tmp_path, STORED)
+    packed, layout = pack_arrays({"idf": np.array([1.0, value])})
+    marks = {**stamp(labels=LABELS.hash), PACKED: layout}
+    write_tensors(tmp_path / "scorers" / "words.safetensors", packed, marks, framework="np")
+    with pytest.raises(ArtefactError, match=r"the scorer 'words' .* not numbers") as refused:
         read(tmp_path)
     assert "plant finetune --force" in refused.value.todo
 
