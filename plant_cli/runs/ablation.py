@@ -162,8 +162,16 @@ def _copy(
     """
     origin, layers, copied = recipe.nearest((NAMED_CHANGES, name)), [], set()
     shared = [section for section in SHARED_SECTIONS if section in change]
-    for step in steps:
-        read = [stage for stage in step.spec.reads if stage in copied]
+    changed = [
+        (step, step.options.model_copy(update=change.get(step.name) or {})) for step in steps
+    ]
+    for step, options in changed:
+        readers = [other for other in changed if step.name in other[0].spec.reads]
+        if readers and not any(values.reads_stage(step.name) for _, values in readers):
+            continue
+        read = [
+            stage for stage in step.spec.reads if stage in copied and options.reads_stage(stage)
+        ]
         used = [
             section
             for section in shared

@@ -360,9 +360,8 @@ def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_pat
 def test_a_launch_file_starts_the_processes_it_describes(launch: Launch, tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text("num_processes: 2\nnum_machines: 1\nuse_cpu: true\n")
     command = ["pretrain-attn", "--run", "one", *BACKBONE, *STEPS, "--epochs", "1"]
-    ((code, out, error),) = launch(1, *command, "--launch", "two.yaml", launched=False)
+    ((code, _, error),) = launch(1, *command, "--launch", "two.yaml", launched=False)
     assert code == 0, error
-    assert out.count("nDCG") >= 1
     assert (
         json.loads((tmp_path / "one" / "pretrain-attn" / "stage.json").read_text())["environment"][
             "processes"

@@ -44,6 +44,10 @@ CHANGED: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
             "eval-one-head": {},
         },
     ),
+    "of a model that is not planted: its attention is not planted for nothing": (
+        "wide: {model: {decoder: {init_scale: 1.0}}, finetune: {init: random}}",
+        {"finetune-wide": {"planted": None, "init": "random"}, "eval-wide": {}},
+    ),
     "of the size of train, without those that only score and measure": (
         "few: {data: {train_share: 0.1}}",
         {
