@@ -84,3 +84,6 @@ class Components(Protocol):
 
     def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
         """The plugin that registered a component; None if no plugin did."""
+
+    def strangers(self) -> Sequence[PluginRecord]:
+        """The working plugins of other distributions."""

@@ -70,6 +70,8 @@ class Dataset:
     """
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
     """The same splits in parts, if they may be larger than memory."""
+    reader: str = ""
+    """The component that gave it, and its plugin, where that is a stranger's; `plant` says it."""
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.splits, *self.pieces} - {*SPLITS})

@@ -10,7 +10,15 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api import DataError, Dataset, Excluded, Reporter, SplitName, near_names
+from plant_cli.api import (
+    DataError,
+    Dataset,
+    Excluded,
+    Reporter,
+    SplitName,
+    missing_column,
+    near_names,
+)
 from plant_cli.data.corpus_files import EXCLUDED, PARENTS
 from plant_cli.data.documents import Frames, explode_labels
 from plant_cli.data.files import hash_strings
@@ -138,7 +146,12 @@ def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.Da
     """The pairs of a dataset that are of its documents, each once; None if it has none."""
     if dataset.excluded is None:
         return None
-    given = collect(dataset.excluded, "the pairs to leave out of predictions")
+    where = "the pairs to leave out of predictions"
+    given = collect(dataset.excluded, where)
+    for name in EXCLUDED:
+        if name not in given.columns:
+            todo = f"give the columns {' and '.join(EXCLUDED)}"
+            raise missing_column(name, given.columns, where=where, todo=todo)
     tidied = (
         given.select(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String)))
         .drop_nulls()

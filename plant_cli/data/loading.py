@@ -16,6 +16,7 @@ from plant_cli.api import (
     DataSection,
     Dataset,
     DatasetSpec,
+    PlantError,
     PluginError,
     Reporter,
     StageContext,
@@ -23,6 +24,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
+from plant_cli.api.promises import DATASET
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.joined_rows import join_rows
@@ -66,6 +68,52 @@ def load_dataset(
                 expected=expected,
                 todo=todo,
             ) from error
+    dataset = replace(dataset, reader=_name_stranger(context, spec))
+    with naming_reader(dataset):
+        return _complete(dataset, data, spec, note, tell)
+
+
+def _name_stranger(context: StageContext, spec: DatasetSpec) -> str:
+    """The component and its plugin, unless it is one of plant's own."""
+    registry = context.request.registry
+    owner = registry.owner(DatasetSpec, spec.name)
+    if owner is None or owner not in registry.strangers():
+        return ""
+    return f"the dataset '{spec.name}' of the plugin '{owner.name}'"
+
+
+@contextmanager
+def naming_reader(dataset: Dataset) -> Iterator[None]:
+    """Name the stranger's component that gave the dataset in errors that come of reading it."""
+    try:
+        yield
+    except DataError as error:
+        if dataset.reader and dataset.reader not in error.where:
+            error.where += f"; given by {dataset.reader}"
+        raise
+    except (
+        Exception
+    ) as error:  # lazy frames may do anything; what the system refuses is told as such
+        refused = isinstance(error, OSError) and error.errno is not None
+        if not dataset.reader or refused or isinstance(error, PlantError | MemoryError):
+            raise
+        raise PluginError(
+            f"{dataset.reader} gave what cannot be read: {type(error).__name__}: "
+            f"{first_line(error)}",
+            where=dataset.reader,
+            expected=DATASET.expected,
+            todo="choose another dataset, or tell its authors; `plant plugins` says who they are",
+        ) from error
+
+
+def _complete(
+    dataset: Dataset,
+    data: DataSection,
+    spec: DatasetSpec,
+    note: Callable[[str], None],
+    tell: Callable[[str], None] | None,
+) -> Dataset:
+    """The dataset with joined rows, a part of it, and the names and changes of labels."""
     if spec.card is None:  # who publishes a corpus has said what its documents are
         dataset, joined = join_rows(dataset)
         dataset = replace(dataset, remarks=[*dataset.remarks, *joined])

@@ -20,7 +20,7 @@ from plant_cli.data.blocks import checking
 from plant_cli.data.corpus_files import LABELS_FILE, NEW_RUN, SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, hash_strings, remove
 from plant_cli.data.growth import EarlierReading
-from plant_cli.data.loading import ANY, load_dataset
+from plant_cli.data.loading import ANY, load_dataset, naming_reader
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
@@ -130,13 +130,14 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
         )
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
-        corpus = prepare(
-            dataset,
-            context.data,
-            run.corpus_path,
-            context.reporter,
-            show=context.request.show_documents,
-        )
+        with naming_reader(dataset):
+            corpus = prepare(
+                dataset,
+                context.data,
+                run.corpus_path,
+                context.reporter,
+                show=context.request.show_documents,
+            )
     run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=hash_files(dataset))
     return corpus
 
@@ -202,7 +203,7 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     sources = hash_files(dataset)
     if sorted(sources.values()) == sorted(run.header.sources.values()):
         return None
-    with checking(partial(_stop, context)):
+    with checking(partial(_stop, context)), naming_reader(dataset):
         grown = prepare(
             dataset, context.data, coming, context.reporter, EarlierReading.of(run.corpus_path)
         )

@@ -241,6 +241,54 @@ def test_what_is_wrong_inside_is_the_plugins_failure(
     assert "strange" in said
 
 
+def give(**columns: Any) -> Dataset:
+    """Two documents, some of whose columns are others; None: it is missing."""
+    kept = {name: values for name, values in {**LAZY, **columns}.items() if values is not None}
+    return Dataset(splits={"train": pl.LazyFrame(kept)})
+
+
+def fail(frame: pl.DataFrame) -> pl.DataFrame:
+    raise KeyError("strange")
+
+
+DOCUMENTS = pl.LazyFrame(LAZY)
+PAIR = pl.LazyFrame({"doc_id": ["a"], "label": ["F"]})
+ODD_DATASETS: dict[str, tuple[int, Dataset]] = {
+    "without texts": (4, give(text=None)),
+    "without labels": (4, give(labels=None)),
+    "without ids": (4, give(doc_id=None)),
+    "texts are numbers": (4, give(text=[1, 2])),
+    "texts are null": (4, give(text=[None, None])),
+    "labels are no lists": (4, give(labels=["F", "A"])),
+    "labels are records": (4, give(labels=[[{"a": 1}], [{"a": 2}]])),
+    "ids are null": (4, give(doc_id=[None, "b"])),
+    "ids are lists": (4, give(doc_id=[["a"], ["b"]])),
+    "ids are bytes": (4, give(doc_id=[b"\xff", b"a"])),
+    "no documents": (4, Dataset(splits={"train": DOCUMENTS.head(0)})),
+    "no splits": (4, Dataset(splits={})),
+    "texts that fail": (5, Dataset(splits={"train": DOCUMENTS.map_batches(fail)})),
+    "a file that is gone": (5, Dataset(splits={"train": pl.scan_csv("/nowhere/x.csv")})),
+    "titles that fail": (5, Dataset(splits={"train": DOCUMENTS}, labels=pl.LazyFrame(
+        {"label": ["F"], "title": ["x"]}).map_batches(fail))),
+    "evidence without columns": (4, Dataset(splits={"train": DOCUMENTS}, evidence=PAIR)),
+    "pairs without columns": (4, Dataset(splits={"train": DOCUMENTS}, excluded=PAIR.drop("label"))),
+    "pairs that fail": (5, Dataset(splits={"train": DOCUMENTS}, excluded=PAIR.map_batches(fail))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "value"), ODD_DATASETS.values(), ids=ODD_DATASETS)
+def test_what_a_dataset_gives_is_told_by_its_name(
+    plant: Callable[..., Any], code: int, value: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange_plugin.MISBEHAVE["dataset"] = ("give", value)
+    with pytest.raises(SystemExit) as left:
+        plant("read")
+    said = capsys.readouterr().err
+    assert left.value.code == code, said
+    assert "the dataset 'strange' of the plugin 'stranger'" in said
+    assert "a bug" not in said
+
+
 WRITERS = {  # function that writes into what it is given: what says that it may not
     "fit": "cannot be fitted",
     "score": "fails",
