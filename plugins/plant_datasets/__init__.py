@@ -131,11 +131,20 @@ class Rare50Options(MimicOptions):
     )
 
 
+class ReferenceOptions(Options):
+    """Which headings are read."""
+
+    thesaurus: str | None = option(
+        None, "MARC: headings of this vocabulary alone, such as gnd, lcsh, mesh or fast."
+    )
+
+
 _OPTIONS: dict[str, type[Options]] = {
     "xmlrepository-features": FeatureOptions,
     "attentionxml": AttentionXMLOptions,
     "libsvm": FeatureOptions,
     "huggingface-dataset": HubOptions,
+    "references": ReferenceOptions,
     "eurlex57k": Eurlex57kOptions,
     "codiesp": CodiespOptions,
     "reuters-21578": ReutersOptions,
@@ -161,8 +170,8 @@ _TOOLS = (
     "one list."
 )
 _REFERENCES = (
-    "Records of literature: PubMed (XML or text), RIS, EndNote (.enw) and BibTeX; MeSH "
-    "headings or keywords are the labels."
+    "Records of literature: PubMed (XML or text), RIS, EndNote (.enw), BibTeX, and MARC or Dublin "
+    "Core in XML; subject headings or keywords are the labels."
 )
 _HUB = "Hugging Face: a folder that save_to_disk left, or a data set of the hub."
 # name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the
@@ -238,7 +247,7 @@ _READERS: Sequence[tuple[str, str, str, str | None]] = (
         None,
     ),
     ("annotations", _TOOLS, "annotations:ANNOTATIONS.", None),
-    ("references", _REFERENCES, "annotation_formats:REFERENCES.", None),
+    ("references", _REFERENCES, "literature:REFERENCES.", None),
     (
         "arff",
         "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or "

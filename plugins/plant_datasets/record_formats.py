@@ -53,6 +53,7 @@ class RecordFormat(LineFormat):
     """A format whose files are known by their content alone; documents may take several lines."""
 
     cut: Callable[[Iterable[Numbered]], Iterator[Numbered]] = iter  # lines into records
+    whole: str = "one complete JSON list"  # what a file is whose records can be told apart
     has_columns: bool = (
         False  # whether it is a table if the user names other columns than it reads itself
     )
@@ -67,12 +68,11 @@ class RecordFormat(LineFormat):
                 for number, record in enumerate(self.cut(reader.lines(path)), start=1)
             )
         except Fault as fault:  # what follows cannot be told apart
-            where, expected = (
-                f"{path}, line {fault.line:,}, column {fault.column}",
-                "one complete JSON list",
-            )
             raise DataError(
-                fault.why, where=where, expected=expected, todo="mend the file, or make it again"
+                fault.why,
+                where=f"{path}, line {fault.line:,}, column {fault.column}",
+                expected=self.whole,
+                todo="mend the file, or make it again",
             ) from fault
 
     def recognise(self, data: DataSection) -> str | None:

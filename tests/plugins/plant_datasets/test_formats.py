@@ -253,6 +253,20 @@ def test_options_of_the_section_and_of_the_format(tmp_path: Path) -> None:
         read("annif-tsv", tmp_path / "tsv", strict=True)
 
 
+def test_headings_of_one_vocabulary(tmp_path: Path) -> None:
+    case = next(case for case in FORMATS if case["case"].startswith("MARC"))
+    write_files(tmp_path, case["files"])
+    dataset = read("references", tmp_path, {"thesaurus": "gnd"})
+    assert dataset.splits["train"].collect()["labels"].to_list() == [["4024632-4"], []]
+
+
+def test_a_comment_of_bibtex_that_is_never_closed_is_told(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.bib": "@book{a, title={b}}\n@comment{old\n@book{c, title={d}}\n"})
+    dataset = read("references", tmp_path)
+    assert dataset.splits["train"].collect()["doc_id"].to_list() == ["a"]
+    assert any("line 2: a comment that is never closed" in said for said in dataset.remarks)
+
+
 def test_bad_rows_are_kept_as_they_are(tmp_path: Path) -> None:
     write_files(
         tmp_path,
