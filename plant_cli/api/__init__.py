@@ -68,6 +68,7 @@ from plant_cli.api.model import (
     DecoderShape,
     ExportableBackbone,
     FoldableDecoder,
+    Gathered,
     GradedDecoder,
     GroupedDecoder,
     GroupedReading,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from plant_cli.api.read_only import protect
 
@@ -282,26 +282,43 @@ class GradedDecoder(Protocol):
         """
 
 
+class Gathered(NamedTuple):
+    """What attention gathers from documents, as it differs from their means: mean + change.
+
+    Where the attention of a label is even, as without words that are relevant for it, its change
+    is exactly 0: a regression then shares what labels have in common.
+    """
+
+    mean: Tensor  # of each document [B, V]
+    change: Tensor  # of each label [B, l, V]
+    strength: Tensor  # how strongly the best tokens speak for a label [B, l]; zeros if unknown
+
+
 @runtime_checkable
 class ClosedFormDecoder(Protocol):
     """A decoder with a linear classifier for each label, on what its attention gathers, which
     can be set. Optional.
     """
 
-    head_size: int
-    """Size V of what the classifiers see."""
+    gathered_size: int
+    """Size V of what attention gathers."""
+    mean_share: float
+    """How much the mean of a document counts beside what attention gathers: in a regression of
+    both it is multiplied by this. 0: classifiers do not see it.
+    """
 
-    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """What each label's classifier sees [B, l, V], and how strongly its best tokens speak
-        for it [B, l]; zeros if unknown.
-        """
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
+        """What attention gathers for each label, and how strongly."""
 
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
-        """Set the classifiers: the logit becomes weights · gathered + constant + strength · that of
-        the label's attention.
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
+        """Set the classifiers: the logit becomes weights · gathered + of_mean · mean + constant +
+        strength · that of the label's attention.
 
         Args:
             weights: of each label [L, V].
+            of_mean: of each label [L, V]; zero where `mean_share` is.
             constant: of each label [L].
             strength: a number for all labels.
         """

@@ -60,11 +60,6 @@ def warn_of_languages(
     _, foreign = _foreign(texts, backbone)
     if sum(foreign.values()) < MANY_FOREIGN:
         return
-    (first, share), *others = foreign.items()
-    shares = [
-        f"{share:.0%} of the documents are in {name_language(first)}",
-        *(f"{s:.0%} in {name_language(code)}" for code, s in others),
-    ]
     known = list(known)
     fitting = find_fitting(known, foreign)
     if fitting:
@@ -84,8 +79,41 @@ def warn_of_languages(
         )
         remedy = f"no installed backbone declares that it was{any_model}"
     reporter.warn(
-        f"{', '.join(shares)} (by script and function words), which the backbone "
+        f"{_name_shares(foreign)} (by script and function words), which the backbone "
         f"'{backbone.name}' was not trained on; {remedy}"
+    )
+
+
+def choose_by_language(
+    backbone: BackboneSpec, known: Sequence[BackboneSpec], texts: Sequence[str]
+) -> tuple[str, str] | None:
+    """The backbone to take in the place of one that was not trained on the languages of many
+    texts, and why; the same one where the weights of a better one are not installed. None: it
+    knows them, or no backbone does.
+    """
+    _, foreign = _foreign(texts, backbone)
+    fitting = [one for one in known if one.name in find_fitting(known, foreign)]
+    if sum(foreign.values()) < MANY_FOREIGN or not fitting:
+        return None
+    why = f"{_name_shares(foreign)}, which the backbone '{backbone.name}' was not trained on"
+    for one in fitting:
+        if one.is_installed is None or one.is_installed():
+            return one.name, f"{why}: the network reads with '{one.name}' (--backbone: another)"
+    missing = fitting[0].name
+    return backbone.name, (
+        f"{why}; '{missing}' was, but its weights are not installed: "
+        f"pip install 'plant-cli[{missing}]', then --backbone {missing}"
+    )
+
+
+def _name_shares(shares: Mapping[str, float]) -> str:
+    """`90% of the documents are in Finnish, 10% in German`."""
+    (first, share), *others = shares.items()
+    return ", ".join(
+        [
+            f"{share:.0%} of the documents are in {name_language(first)}",
+            *(f"{other:.0%} in {name_language(code)}" for code, other in others),
+        ]
     )
 
 

@@ -380,16 +380,17 @@ def a_planted_head_scores_by_its_weights(spec: DecoderSpec) -> None:
     """
     decoder, reading = _prepare(spec, ClosedFormDecoder)
     with torch.no_grad():
-        gathered, strength = decoder.gather_with_strength(reading, ALL)
-        assert gathered.shape == (len(LENGTHS), DECODER_LABELS, decoder.head_size), (
-            f"what is gathered has shape {tuple(gathered.shape)}, head_size is {decoder.head_size}"
+        found, size = decoder.gather_with_strength(reading, ALL), decoder.gathered_size
+        assert found.change.shape == (len(LENGTHS), DECODER_LABELS, size), (
+            f"the change has shape {tuple(found.change.shape)}, gathered_size is {size}"
         )
-        weights, constant = (
-            torch.randn(DECODER_LABELS, decoder.head_size),
-            torch.randn(DECODER_LABELS),
-        )
-        decoder.plant_head(weights, constant, 0.5)
-        expected = torch.einsum("blv,lv->bl", gathered, weights) + constant + 0.5 * strength
+        gathered = found.mean.unsqueeze(1) + found.change
+        require_near(gathered, decoder.gather(reading, ALL), rtol=1e-3, atol=1e-3)
+        weights, constant = torch.randn(DECODER_LABELS, size), torch.randn(DECODER_LABELS)
+        of_mean = decoder.mean_share * torch.randn(DECODER_LABELS, size)
+        decoder.plant_head(weights, of_mean, constant, 0.5)
+        expected = torch.einsum("blv,lv->bl", gathered, weights) + found.mean @ of_mean.T
+        expected += constant + 0.5 * found.strength
         require_near(decoder(reading), expected, rtol=1e-3, atol=1e-3)
 
 

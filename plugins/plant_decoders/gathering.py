@@ -8,13 +8,14 @@ zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from plant_cli.api import Gathered
 from plant_cli.kit import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 from plant_decoders.attention import (
     LOG_ATTENTION_SCORES,
@@ -485,3 +486,21 @@ def _even(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 def _fill_up(x: Tensor, size: int) -> Tensor:
     return functional.pad(x, (0, size - x.shape[-1])) if x.shape[-1] < size else x
+
+
+def find_change(mean: Tensor, queries: Tensor, gather: Callable[[], Tensor]) -> Gathered:
+    """What labels gather without relevance, as it differs from the mean of each document [B, V]:
+    nothing where all queries are zero, and so attention is even.
+    """
+    if queries.any():
+        change = gather() - mean.unsqueeze(1)
+    else:
+        change = mean.new_zeros(len(mean), len(queries), mean.shape[1])
+    return Gathered(mean, change, change.new_zeros(change.shape[:2]))
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean of real states [B, H], fp32 or better; zero where a document has none."""
+    exact = states.to(torch.promote_types(states.dtype, torch.float32))
+    total = (exact * mask.unsqueeze(-1)).sum(1)
+    return total / mask.sum(1, keepdim=True).clamp_min(1)

@@ -5,15 +5,22 @@ projection give logits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import ComponentError, DecoderShape, Reading
+from plant_cli.api import ComponentError, DecoderShape, Gathered, Reading
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
 from plant_decoders.attention import label_attention, log_attention, pooling_matrix
-from plant_decoders.gathering import gather_sharpened, gather_states, leave_out_positions
+from plant_decoders.gathering import (
+    find_change,
+    gather_sharpened,
+    gather_states,
+    leave_out_positions,
+    mean_state,
+)
 from plant_decoders.label_tables import (
     PairwiseDecoder,
     fill_up,
@@ -23,7 +30,7 @@ from plant_decoders.label_tables import (
     look_up_labels,
 )
 from plant_decoders.planted_prior import make_prior, plants
-from plant_decoders.pooled_states import PooledStates, mean_state
+from plant_decoders.pooled_states import PooledStates
 
 POOLED_SHARE = 0.5
 """The mean state counts so much beside what attention gathers: in a regression of both, its
@@ -67,7 +74,7 @@ class LabelAttention(PairwiseDecoder):
         )
         self.prior = make_prior(options, shape, options.heads)
         self.pooled = PooledStates(labels, hidden) if options.pooled else None
-        self.head_size = hidden * (2 if options.pooled else 1)
+        self.mean_share = POOLED_SHARE if options.pooled else 0.0
 
     @property
     def needs_words(self) -> bool:
@@ -143,24 +150,20 @@ class LabelAttention(PairwiseDecoder):
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         if plants(self.prior):
-            return self.prior.gather(queries, keys, states, reading, labels)[0][0]
+            return self.prior.gather(queries, keys, states, reading, labels)[0]
         return gather_states(queries, keys, states, reading.mask, heads=self.heads)
 
-    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, beside it the mean state where that counts [B, l, H or 2 H], and the
-        strength of attention [B, l].
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
+        """The same as it differs from the mean state, and the strength of attention; see
+        `plant_cli.api.ClosedFormDecoder`.
         """
-        states = self._states(reading.hidden)
+        states, queries = self._states(reading.hidden), self.to_query(self._queries(labels))
+        mean = mean_state(states, reading.mask)
         if plants(self.prior):
-            queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
-            (gathered,), (strength,) = self.prior.gather(queries, keys, states, reading, labels)
-        else:
-            gathered = self.gather(reading, labels)
-            strength = gathered.new_zeros(gathered.shape[:2])
-        if self.pooled is not None:
-            means = POOLED_SHARE * mean_state(states, reading.mask).to(gathered.dtype)
-            gathered = torch.cat([gathered, means.unsqueeze(1).expand_as(gathered)], dim=2)
-        return gathered, strength
+            keys = self.to_key(states)
+            found = self.prior.gather_changes(queries, keys, states, reading, labels)
+            return Gathered(mean, found[0][0], found[1][0])
+        return find_change(mean, queries, partial(self.gather, reading, labels))
 
     def gather_sharpened(
         self, reading: Reading, labels: Tensor, factors: Sequence[float]
@@ -169,7 +172,7 @@ class LabelAttention(PairwiseDecoder):
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         if plants(self.prior):
-            return self.prior.gather(queries, keys, states, reading, labels, factors)[0]
+            return self.prior.gather(queries, keys, states, reading, labels, factors)
         return gather_sharpened(
             queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors
         )
@@ -233,16 +236,13 @@ class LabelAttention(PairwiseDecoder):
             self.bias.zero_()
 
     @torch.no_grad()
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
-        """Set the tables so that the logit is weights·gathered + constant + strength · that of
-        attention; see `ClosedFormDecoder`.
-        """
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
+        """Set the tables; see `plant_cli.api.ClosedFormDecoder`."""
         self._plant_path()
-        weights, of_mean = (
-            torch.split(weights, self.gathered_size, dim=1) if self.pooled else (weights, None)
-        )
-        if self.pooled is not None and of_mean is not None:
-            self.pooled.weights.copy_(POOLED_SHARE * of_mean)
+        if self.pooled is not None:
+            self.pooled.weights.copy_(of_mean)
         per_dimension = self.projection @ self.get_buffer("pooling")
         self.boost_scale.copy_(weights / per_dimension)
         self.boost_shift.copy_((constant / per_dimension.sum()).unsqueeze(1).expand_as(weights))
@@ -444,9 +444,11 @@ class DotAttention(LabelAttention):
         super().plant_tables(prototypes, background, scale)
         nn.init.zeros_(self.common_bias)
 
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
         """Set the tables; the common bias is zero."""
-        super().plant_head(weights, constant, strength)
+        super().plant_head(weights, of_mean, constant, strength)
         nn.init.zeros_(self.common_bias)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import ComponentError, DecoderShape, Reading
+from plant_cli.api import ComponentError, DecoderShape, Gathered, Reading
 from plant_cli.kit import LABEL_MULTIPLE, round_up
 from plant_decoders.gathering import (
+    find_change,
     leave_out_positions,
+    mean_state,
     single_head_attention,
     single_head_log_attention,
     single_head_sharpened,
@@ -164,7 +167,7 @@ class LabelWise(PairwiseDecoder):
         self.prior = prior
         self.queries, self.vectors, self.bias = queries, vectors, bias
         self.elements = elements
-        self.gathered_size = self.head_size = vectors.shape[1]
+        self.gathered_size, self.mean_share = vectors.shape[1], 0.0
 
     @property
     def needs_words(self) -> bool:
@@ -222,26 +225,26 @@ class LabelWise(PairwiseDecoder):
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the values that each label's attention gathers [B, l, V]."""
         if plants(self.prior):
-            return self.gather_with_strength(reading, labels)[0]
+            return self._gather_planted(reading, labels, (1.0,))[0]
         return single_head_states(
             look_up_labels(self.queries, labels, sparse=self.sparse),
             *self._read(reading),
             reading.mask,
         )
 
-    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and the strength of each label's attention [B, l]; see
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
+        """The same as it differs from the mean value, and the strength of attention; see
         `plant_cli.api.ClosedFormDecoder`.
         """
+        keys, values = self._read(reading)
+        mean = mean_state(values, reading.mask)
+        queries = unscale(look_up_labels(self.queries, labels, sparse=False), keys)
         if not plants(self.prior):
-            gathered = self.gather(reading, labels)
-            return gathered, gathered.new_zeros(gathered.shape[:2])
-        means, strengths = self._gather_planted(reading, labels, (1.0,))
-        return means[0], strengths[0]
+            return find_change(mean, queries, partial(self.gather, reading, labels))
+        found = self.prior.gather_changes(queries, keys, values, reading, labels)
+        return Gathered(mean, found[0][0], found[1][0])
 
-    def _gather_planted(
-        self, reading: Reading, labels: Tensor, factors: Sequence[float]
-    ) -> tuple[Tensor, Tensor]:
+    def _gather_planted(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
         assert self.prior is not None
         keys, values = self._read(reading)
         queries = unscale(look_up_labels(self.queries, labels, sparse=False), keys)
@@ -252,7 +255,7 @@ class LabelWise(PairwiseDecoder):
     ) -> Tensor:
         """The same after `sharpen` by each factor [F, B, l, V]."""
         if plants(self.prior):
-            return self._gather_planted(reading, labels, factors)[0]
+            return self._gather_planted(reading, labels, factors)
         return single_head_sharpened(
             look_up_labels(self.queries, labels, sparse=False),
             *self._read(reading),
@@ -276,7 +279,9 @@ class LabelWise(PairwiseDecoder):
         self.bias.copy_(-(self.vectors * background).sum(1) - scale / 2)
 
     @torch.no_grad()
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
         """Set the classifiers; see `plant_cli.api.ClosedFormDecoder`."""
         self.vectors.copy_(weights)
         self.bias.copy_(constant)

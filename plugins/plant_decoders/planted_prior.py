@@ -36,7 +36,7 @@ from plant_decoders.attention import (
     take_rows,
     weigh_together,
 )
-from plant_decoders.gathering import documents, leave_out_attended
+from plant_decoders.gathering import documents, leave_out_attended, mean_state
 from plant_decoders.word_tables import RelevanceByWord
 
 PLANTED_SCORES = {"cpu": 1 << 20, "cuda": 1 << 24}
@@ -121,21 +121,34 @@ class PlantedPrior(nn.Module):
         reading: Reading,
         labels: Tensor,
         factors: Sequence[float] = (1.0,),
+    ) -> Tensor:
+        """Means of the values [F, B, l, V] for each factor on q·k; fp32 or better."""
+        changes, _ = self.gather_changes(queries, keys, values, reading, labels, factors)
+        return changes.add_(mean_state(values, reading.mask)[:, None])
+
+    @torch.no_grad()
+    def gather_changes(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        reading: Reading,
+        labels: Tensor,
+        factors: Sequence[float] = (1.0,),
     ) -> tuple[Tensor, Tensor]:
-        """Means of the values [F, B, l, V], and strengths [F, B, l], for each factor on q·k;
-        fp32 or better.
-        """
+        """The same less the mean of each document [F, B, l, V], and strengths [F, B, l]."""
         relevance, heads = self.of(reading, labels), len(self.weights)
         exact = torch.promote_types(queries.dtype, torch.float32)
         shape = (len(factors), len(keys), len(queries))
-        means = queries.new_zeros(*shape, values.shape[2], dtype=exact)
+        changes = queries.new_zeros(*shape, values.shape[2], dtype=exact)
+        even = mean_state(values, reading.mask).to(exact)
         strengths = queries.new_zeros(*shape, dtype=exact)
         learned = [n for n, factor in enumerate(factors) if factor and queries.any()]
         if len(learned) < len(factors):
             alone = [n for n in range(len(factors)) if n not in learned]
             for row, some, words in self._by_words(values, reading, relevance, len(queries)):
                 for number in alone:
-                    means[number, row, some] = words.means.transpose(0, 1).flatten(1)
+                    changes[number, row, some] = words.change.transpose(0, 1).flatten(1)
                     strengths[number, row, some] = words.strength
 
         def gather(part: tuple[int, int, slice | Tensor]) -> None:
@@ -151,12 +164,13 @@ class PlantedPrior(nn.Module):
                     factors[number] * products, added, self.weights
                 )
                 gathered = torch.matmul(attention.to(values.dtype), document.values)
-                means[number, row, some] = gathered.transpose(0, 1).flatten(1).to(exact)
+                means = gathered.transpose(0, 1).flatten(1).to(exact)
+                changes[number, row, some] = means - even[row]
                 strengths[number, row, some] = strength
 
         parts = _parts(reading.mask, None, len(queries), heads) if learned else []
         list(each(gather, parts, queries.device))
-        return means, strengths
+        return changes, strengths
 
     def _score_by_words(
         self, directions: Tensor, values: Tensor, reading: Reading, labels: Tensor | None
@@ -167,7 +181,7 @@ class PlantedPrior(nn.Module):
         logits = values.new_zeros(len(values), len(directions), dtype=exact)
         for row, some, words in self._by_words(values, reading, relevance, len(directions)):
             g = split_heads(take_rows(directions, some), len(self.weights)).transpose(0, 1)
-            means = (words.means * g.to(exact)).sum((0, 2))
+            means = ((words.mean + words.change) * g.to(exact)).sum((0, 2))
             logits[row, some] = means + self.strength * words.strength
         return logits
 
@@ -260,7 +274,8 @@ def _parts(
 class _GatheredByWords(NamedTuple):
     """What labels gather from a document by the relevance of its words alone; fp32 or better."""
 
-    means: Tensor  # [h, l, d]
+    mean: Tensor  # of the document [h, 1, d]
+    change: Tensor  # from there to the mean of each label [h, l, d]; 0 without relevant words
     strength: Tensor  # [l]
 
     @classmethod
@@ -269,8 +284,9 @@ class _GatheredByWords(NamedTuple):
     ) -> _GatheredByWords:
         """From values [t, H], and what relevance adds to the scores of its words [l, U].
 
-        With e the exponential of a word's score less 1, a mean is (Σ v + Σ e_w v_w) / (T + Σ e_w
-        n_w): only words with relevance are looked at.
+        With e the exponential of a word's score less 1, a label's mean is (Σ v + Σ e_w v_w) / (T +
+        Σ e_w n_w), and differs from v̄ by Σ e_w (v_w − n_w v̄) / (T + Σ e_w n_w): only words with
+        relevance are looked at.
         """
         exact = torch.promote_types(values.dtype, torch.float32)
         kept = split_heads(values.to(exact) * real.unsqueeze(1), len(weights)).transpose(0, 1)
@@ -280,8 +296,9 @@ class _GatheredByWords(NamedTuple):
         gains = torch.expm1(weights.detach()[:, None, None].to(exact) * added[:, told].to(exact))
         length = real.sum()
         mass = length + gains @ counts[told]  # [h, l]
-        means = (kept.sum(1, keepdim=True) + gains @ of_words[:, told]) / mass.unsqueeze(2)
-        return cls(means, torch.log(mass / length).mean(0))
+        mean = kept.sum(1, keepdim=True) / length
+        apart = of_words[:, told] - counts[told].unsqueeze(1) * mean
+        return cls(mean, gains @ apart / mass.unsqueeze(2), torch.log(mass / length).mean(0))
 
 
 class _DocumentByHead(NamedTuple):

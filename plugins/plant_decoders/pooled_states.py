@@ -7,6 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from plant_decoders.gathering import mean_state
 from plant_decoders.label_tables import look_up_labels
 
 
@@ -35,10 +36,3 @@ class PooledStates(nn.Module):
         losses = (worth - mean) / (count - 1).clamp_min(1)
         losses = torch.where(count == 1, worth, losses)  # without the only token the mean is zero
         return losses.masked_fill_(~mask.unsqueeze(1), 0.0)
-
-
-def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean of real states [B, H], fp32 or better; zero where a document has none."""
-    exact = states.to(torch.promote_types(states.dtype, torch.float32))
-    total = (exact * mask.unsqueeze(-1)).sum(1)
-    return total / mask.sum(1, keepdim=True).clamp_min(1)

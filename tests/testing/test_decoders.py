@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import DecoderShape, DecoderSpec, GroupedReading, Reading
+from plant_cli.api import DecoderShape, DecoderSpec, Gathered, GroupedReading, Reading
 from plant_cli.testing import decoder_checks as decoders
 from plant_cli.testing.checklist import checks_of
 from tests.testing.test_checks import stopped
@@ -102,7 +102,7 @@ class Planted(Averaging):
 
     def __init__(self, shape: DecoderShape, fault: str) -> None:
         super().__init__(shape, fault)
-        self.gathered_size = self.head_size = shape.hidden
+        self.gathered_size, self.mean_share = shape.hidden, 0.0
         self.bias = nn.Parameter(torch.zeros(shape.labels))
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
@@ -125,11 +125,14 @@ class Planted(Averaging):
         if self.fault != "planting":
             self.bias.data = -(self.head * background).sum(1) - scale / 2
 
-    def gather_with_strength(self, reading: Reading, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
         gathered = self.gather(reading, labels)
-        return gathered, torch.zeros(gathered.shape[:2])
+        none = torch.zeros(gathered.shape)
+        return Gathered(none[:, 0], gathered, none[..., 0])
 
-    def plant_head(self, weights: Tensor, constant: Tensor, strength: float) -> None:
+    def plant_head(
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+    ) -> None:
         self.head.data = weights
         if self.fault != "planting":
             self.bias.data = constant

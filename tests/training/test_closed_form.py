@@ -14,7 +14,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from plant_cli.api import ComponentError, Interrupted, Reading, SilentReporter, Split
+from plant_cli.api import ComponentError, Gathered, Interrupted, Reading, SilentReporter, Split
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, make_tokens
 from plant_cli.runs.session import Session
@@ -77,7 +77,7 @@ def test_equals_a_plain_loop(
     held: int,
 ) -> None:
     monkeypatch.setattr(closed_form, "BYTES_HELD", {"cpu": held})
-    monkeypatch.setattr(closed_form, "DOCUMENTS_ADDED", 7)
+    monkeypatch.setattr(closed_form, "CHANGES_HELD", held)
     network, texts = small_network().eval(), TRAIN[:documents]
     assert (documents < network.decoder.gathered_size) == (documents == 11)
     seen, targets = read(network, texts)[0], torch.from_numpy(gold(texts)).double()
@@ -93,6 +93,52 @@ def test_equals_a_plain_loop(
         share = (found[0][:, label] - states.mean(0)) @ weights
         expected[:, label] = chosen.scale * share + chosen.prior * prior + chosen.constant
     torch.testing.assert_close(found[1], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("documents", [40, 9], ids=["by dimensions", "by documents"])
+def test_labels_share_what_the_documents_without_their_words_say(
+    monkeypatch: pytest.MonkeyPatch, documents: int, share: float
+) -> None:
+    """The last label has no word in any document: it has the regression of the means."""
+    monkeypatch.setattr(closed_form, "CHANGES_HELD", 50)
+    size, labels, ridges = 12, 4, (3.0, 10.0)
+    draw = torch.Generator().manual_seed(documents)
+    mean = torch.randn(documents, size, generator=draw)
+    change = torch.randn(documents, labels, size, generator=draw)
+    change *= torch.rand(documents, labels, 1, generator=draw) < 0.4
+    change[:, -1] = 0
+    targets = (torch.rand(documents, labels, generator=draw) < 0.3).float()
+    sums = closed_form._Sums(targets, size, share)
+    for rows in torch.randperm(documents, generator=draw).split(7):
+        strength = torch.full((len(rows), labels), 2.0)
+        sums.add(rows, Gathered(mean[rows], change[rows], strength))
+    sums.finish(CPU.processes)
+    found = sums.solve(ridges, 1 << 20)
+    for label in range(labels):
+        seen = (mean + change[:, label]).double()
+        if share:
+            seen = torch.cat([seen, share * mean.double()], dim=1)
+        torch.testing.assert_close(sums.centres[label].double(), seen.mean(0), atol=1e-5, rtol=0)
+        centred, own = seen - seen.mean(0), targets[:, label].double()
+        for number, ridge in enumerate(ridges):
+            squares = centred.T @ centred + ridge * torch.eye(seen.shape[1])
+            expected = torch.linalg.solve(squares, centred.T @ (own - own.mean()))
+            torch.testing.assert_close(found[number, label].double(), expected, atol=1e-5, rtol=0)
+    assert sums.strengths.tolist() == pytest.approx([2.0] * labels)
+
+
+def test_of_many_labels_some_choose_the_ridge(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = small_network().eval()
+    together = fit(network)
+    before = read(network, VALIDATION)[1]
+    monkeypatch.setattr(closed_form, "RIDGE_LABELS", 3)
+    apart = fit(network)
+    assert apart.ridge in closed_form.RIDGES
+    if apart.ridge == together.ridge:
+        torch.testing.assert_close(read(network, VALIDATION)[1], before, rtol=1e-3, atol=1e-3)
 
 
 def test_the_parts_are_weighted_as_a_logistic_regression_says() -> None:

@@ -112,7 +112,7 @@ def test_without_queries_words_alone_give_the_same() -> None:
         decoder.prior.weights.copy_(torch.tensor([0.5, 1.0, 2.0]))
         by_words = decoder(reading)
         folded = decoder.fold()(reading, labels)
-        gathered, strength = decoder.gather_with_strength(reading, labels)
+        found = decoder.gather_with_strength(reading, labels)
         wanted = torch.rand(4, LABELS, generator=torch.Generator().manual_seed(1)) < 0.5
         pairs = decoder.score_pairs(reading, labels, wanted)
     by_tokens = decoder(reading)  # with a gradient
@@ -121,9 +121,8 @@ def test_without_queries_words_alone_give_the_same() -> None:
     torch.testing.assert_close(pairs[wanted], by_tokens[wanted])
     with torch.no_grad():  # a query that is next to nothing takes the other way
         decoder.to_query.bias.fill_(1e-12)
-        other, level = decoder.gather_with_strength(reading, labels)
-    torch.testing.assert_close(gathered, other)
-    torch.testing.assert_close(strength, level)
+        other = decoder.gather_with_strength(reading, labels)
+    torch.testing.assert_close(tuple(found), tuple(other))
 
 
 def test_without_relevance_attention_is_the_learned_one() -> None:
@@ -132,8 +131,9 @@ def test_without_relevance_attention_is_the_learned_one() -> None:
     other.load_state_dict(decoder.state_dict(), strict=False)
     reading = batch()
     assert torch.equal(decoder(reading), other(reading))
-    gathered, strength = decoder.gather_with_strength(reading, torch.arange(LABELS))
-    assert torch.equal(gathered, other.gather(reading, torch.arange(LABELS)))
+    mean, change, strength = decoder.gather_with_strength(reading, torch.arange(LABELS))
+    gathered = mean.unsqueeze(1) + change
+    torch.testing.assert_close(gathered, other.gather(reading, torch.arange(LABELS)))
     assert not strength.any()
 
 
@@ -160,11 +160,15 @@ def test_a_text_without_words_of_the_table_has_the_learned_attention() -> None:
 def test_the_head_that_is_planted_gives_its_formula(pooled: bool) -> None:
     decoder, reading, labels = build(table(), pooled=pooled), batch(), torch.arange(LABELS)
     draw = torch.Generator().manual_seed(8)
-    weights = torch.randn(LABELS, decoder.head_size, generator=draw, dtype=torch.float64)
+    weights, of_mean = torch.randn(
+        2, LABELS, decoder.gathered_size, generator=draw, dtype=torch.float64
+    )
+    of_mean *= decoder.mean_share
     constant = torch.randn(LABELS, generator=draw, dtype=torch.float64)
-    decoder.plant_head(weights, constant, 0.7)
-    gathered, strength = decoder.gather_with_strength(reading, labels)
-    expected = torch.einsum("blv,lv->bl", gathered, weights) + constant + 0.7 * strength
+    decoder.plant_head(weights, of_mean, constant, 0.7)
+    mean, change, strength = decoder.gather_with_strength(reading, labels)
+    expected = torch.einsum("blv,lv->bl", mean.unsqueeze(1) + change, weights)
+    expected += mean @ of_mean.T + constant + 0.7 * strength
     torch.testing.assert_close(decoder(reading), expected, rtol=1e-5, atol=1e-5)
 
 
