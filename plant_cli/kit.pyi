@@ -50,6 +50,7 @@ from plant_cli.data.text_tables import peek_text as peek_text
 from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names
+from plant_cli.data.text_tables import unwrap_rows as unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary as read_vocabulary
 from plant_cli.data.vocabularies import resolve_titles as resolve_titles
 from plant_cli.data.words import LONGEST_REMEMBERED as LONGEST_REMEMBERED

@@ -17,7 +17,7 @@ from plant_cli.runs.recipes import (
     read_recipe,
     shipped_recipes,
 )
-from plant_cli.runs.steps import Step, resolve_steps
+from plant_cli.runs.steps import Step, resolve_steps, runs_nothing
 
 
 def list_recipes(context: StageContext, options: NoOptions) -> Result:
@@ -52,6 +52,8 @@ def show_recipe(context: StageContext, options: NameOptions) -> Result:
 def check_recipe(context: StageContext, options: NameOptions) -> Result:
     """Validate a recipe without running it: every key, type, component and component option."""
     steps = _resolve(context, options.recipe)
+    if not steps:
+        raise runs_nothing(options.recipe)
     rows = [(step.name, step.spec.summary) for step in steps]
     table = Table(
         title=f"{options.recipe} is valid",

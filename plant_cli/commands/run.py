@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
+from plant_cli.api import Column, Request, Result, Runner, StageContext, Table
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_sets
+from plant_cli.runs.steps import runs_nothing
 from plant_cli.runs.tuning import TuneOptions, flatten, read_tuning
 
 TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
@@ -73,12 +74,7 @@ def report_recipe(runner: Runner, request: Request) -> Result:
     """Run all steps of the recipe and report the outcome of each."""
     outcomes = runner.run_recipe(request)
     if not outcomes:
-        raise RecipeError(
-            f"the recipe '{request.recipe}' runs nothing",
-            where=str(request.recipe),
-            expected="a section for each stage, such as `mig:` or `finetune:`",
-            todo="`plant recipe show quickstart` shows an example",
-        )
+        raise runs_nothing(str(request.recipe))
     summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
     rows = [
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -424,6 +424,13 @@ def split_section(
     )
 
 
+_SHARED_OPTIONS: Mapping[str, type[Options]] = {
+    "data": DataSection,
+    "model": ModelSection,
+    "machine": MachineSection,
+}
+
+
 def check_sections(
     layer: RecipeLayer, components: Components
 ) -> dict[str, tuple[StageSpec, str | None]]:
@@ -433,6 +440,16 @@ def check_sections(
         for section in layer.values
         if section not in SHARED_SECTIONS
     }
+
+
+def runs_nothing(recipe: str) -> RecipeError:
+    """The error for a recipe without steps."""
+    return RecipeError(
+        f"the recipe '{recipe}' runs nothing",
+        where=recipe,
+        expected="a section for each stage, such as `mig:` or `finetune:`",
+        todo="`plant recipe show quickstart` shows an example",
+    )
 
 
 def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> list[Step]:
@@ -457,6 +474,9 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
                 todo=todo,
             )
     layer = merge_layers(recipe, over)
+    if not steps:  # nothing else looks at what all steps share
+        for name, model in _SHARED_OPTIONS.items():
+            build_options(model, layer, name, name)
     return [
         resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))
     ]

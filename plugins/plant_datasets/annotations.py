@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import DataError, DataSection, Dataset
-from plant_datasets.corpus_reader import find_example, first_lines
+from plant_cli.kit import BadRows, read_lines
+from plant_datasets.corpus_reader import find_example, find_parts, first_lines
 from plant_datasets.line_formats import Fault, Line, PassedOver, read_id, read_json_line
-from plant_datasets.record_formats import HEAD_LINES, RecordFormat, json_objects, known_by
+from plant_datasets.record_formats import HEAD_LINES, Numbered, RecordFormat, json_objects, known_by
 
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
 _SHOWN = 3  # labels of a question in a message
@@ -28,6 +29,8 @@ project meta metadata status url source predictions was_cancelled total_annotati
 ABOUT = frozenset(_KEYS.split())
 """Keys that say something of an annotation, wherever they stand: no text, and no answer."""
 
+_NO_TASK = (ValueError, KeyError, TypeError, AttributeError, RecursionError, PassedOver)
+"""What a record raises that is no labelled text; told when it is read for its document."""
 _NOTHING: tuple[dict[str, Any], ...] = ({"value": {}},)  # what a person said who marked nothing
 
 
@@ -48,6 +51,12 @@ class Annotated:
     answers: Sequence[Answer]
     id: str | None = None
     titles: Mapping[str, str | None] = field(default_factory=dict)
+    apart: bool = False  # further records may hold the answers of other people
+
+    @property
+    def task(self) -> tuple[str | None, int]:
+        """What such records have in common."""
+        return self.id, hash(self.text)
 
 
 def answer_labels(value: Any) -> list[str]:
@@ -109,7 +118,7 @@ def _read_flat_task(row: dict[str, Any]) -> Annotated:
         asked = {key: value for key, value in texts.items() if value != text}
     person = str(row.get("annotator", ""))
     answers = [Answer(answer_labels(value), key, person) for key, value in asked.items()]
-    return Annotated(text, answers, read_id(row, "id"))
+    return Annotated(text, answers, read_id(row, "id"), apart=True)
 
 
 def _read_argilla(row: dict[str, Any]) -> Annotated:
@@ -305,13 +314,27 @@ class _Rule:
     question: str | None = None
     annotators: str = "any"
     names: Mapping[str, str] = field(default_factory=dict)  # of labels that are numbers
+    tasks: dict[tuple[str | None, int], list[Answer]] = field(default_factory=dict)
     several: int = 0  # documents that several people answered
     differing: int = 0  # those of them where their labels differ
 
-    def apply(self, found: Annotated) -> Line:
-        """The document with its labels."""
+    def gather(self, records: Iterable[Numbered]) -> None:
+        """Bring together the answers to tasks that stand in several records."""
+        for _, record in records:
+            with suppress(*_NO_TASK):
+                found = _read_annotated(json.loads(record))
+                if found.apart:
+                    self.tasks.setdefault(found.task, []).extend(found.answers)
+
+    def apply(self, found: Annotated) -> Line | None:
+        """The document with its labels; None for a task that was read before."""
+        answers = self.tasks.get(found.task, found.answers) if found.apart else found.answers
+        if not answers:
+            return None
+        if found.apart and found.task in self.tasks:
+            self.tasks[found.task] = []
         people: dict[str, dict[str, None]] = {}
-        for answer in found.answers:
+        for answer in answers:
             if self.question in (None, answer.question):
                 named = (self.names.get(label, label) for label in answer.labels)
                 people.setdefault(answer.person, {}).update(dict.fromkeys(named))
@@ -326,10 +349,9 @@ class _Rule:
         labels = [label for label, count in counts.items() if count > least]
         return Line(labels, found.text, found.id, titles=found.titles)
 
-    def parse(self, record: str, first: str) -> Line:
-        return read_json_line(
-            record, "an annotated text", lambda value: self.apply(_read_annotated(value))
-        )
+    def parse(self, record: str, first: str) -> Line | None:
+        """A record as a document."""
+        return self.apply(read_json_line(record, "an annotated text", _read_annotated))
 
     def remarks(self, where: str) -> list[str]:
         """What was joined, and how."""
@@ -362,6 +384,10 @@ class AnnotationFormat(RecordFormat):
         numbered = bool(numbers) and all(map(str.isdecimal, numbers))
         names, file = _find_names(path) if numbered else ({}, None)
         rule = _Rule(_choose_question(found, data), data.annotators, names)
+        if any(one.apart for one in found):
+            for part in find_parts(path, self.accepts).values():
+                with suppress(Fault):  # told when it is read for its documents
+                    rule.gather(self.cut(read_lines(part, BadRows(), data.encoding)))
         dataset = RecordFormat.load(replace(self, parse=rule.parse), data, options)
         said = [f"labels are numbers: their names are those of {file}"] if file else []
         if numbered and file is None:
@@ -380,7 +406,7 @@ def _sample(data: DataSection) -> Iterator[Annotated]:
     lines = [] if example is None else first_lines(example, HEAD_LINES)
     with suppress(Fault):
         for _, record in islice(json_objects(enumerate(lines, start=1)), HEAD_LINES):
-            with suppress(ValueError, KeyError, TypeError, AttributeError, PassedOver):
+            with suppress(*_NO_TASK):
                 yield _read_annotated(json.loads(record))
 
 

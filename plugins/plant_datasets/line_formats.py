@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from plant_cli.api import DataError, DataSection, Dataset, first_line
 from plant_cli.kit import BadRows, bare_name, load_sparse, read_lines
@@ -437,7 +437,15 @@ def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
     return " ".join(names[number - first] for number in numbers)
 
 
-def read_json_line(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
+class _Texted(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+_Read = TypeVar("_Read", bound=_Texted)
+
+
+def read_json_line(content: str, keys: str, read: Callable[[Any], _Read]) -> _Read:
     """What `read` makes of a JSON value; `Fault` for what is no JSON, lacks one of the keys, or
     has no text that can be written.
     """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import DataError, DataSection
+from plant_cli.kit import unwrap_rows
 from plant_datasets.corpus_reader import (
     CorpusReader,
     find_example,
@@ -128,8 +129,10 @@ def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
     decoder, rows = json.JSONDecoder(), iter(lines)
     for number, line in chain(rows, [(0, "")]):
         if not opened and not held.strip() and _is_row(line):
-            yield number, line
-            yield from ((later, text) for later, text in rows if text.strip())
+            filled = ((later, text) for later, text in rows if text.strip())
+            second = next(filled, None)
+            yield from [(number, line), second] if second else _unwrap(number, line)
+            yield from filled
             return
         place, held = place if held.strip() else number, f"{held}{line}\n"
         if (number and len(held) < wait) or (not opened and not _OPENING.match(held)):
@@ -145,9 +148,16 @@ def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
             place = number
         held = held[end:].lstrip(" \t\r\n,")
         wait = 2 * len(held)
+    if held.startswith("]") and _ends_object(held[1:]):
+        return
     if held.strip(" \t\r\n,]}"):
         try:
-            decoder.raw_decode(held)
+            objects = [*_decode_all(held.lstrip())]
+            yield from (
+                ((place, one) for one in objects)
+                if opened or len(objects) > 1
+                else _unwrap(place, objects[0])
+            )
         except json.JSONDecodeError as error:
             raise Fault(
                 f"the JSON cannot be read: {error.msg}", error.colno, place + error.lineno - 1
@@ -156,6 +166,36 @@ def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
             raise Fault(
                 "the JSON cannot be read: lists within lists beyond measure", 1, place
             ) from error
+
+
+def _decode_all(text: str) -> Iterator[str]:
+    """The values that stand behind one another."""
+    decoder, start = json.JSONDecoder(), 0
+    while start < len(text):
+        end = decoder.raw_decode(text, start)[1]
+        yield text[start:end]
+        start = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
+
+
+def _ends_object(rest: str) -> bool:
+    """Whether this ends an object that began with a list: further keys say something of it."""
+    try:
+        return isinstance(json.loads(f'{{"": 0{rest}'), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _unwrap(place: int, record: str) -> Iterator[Numbered]:
+    """The objects of a list that stands in an object beside what is said of it; else the object."""
+    try:
+        value = json.loads(record)
+        rows = unwrap_rows(value) if isinstance(value, dict) else None
+    except (ValueError, RecursionError):
+        rows = None
+    if rows is None:
+        yield place, record
+    else:
+        yield from ((place, json.dumps(row, ensure_ascii=False)) for row in rows)
 
 
 def _is_row(line: str) -> bool:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from builders import run_at
 
-from plant_cli.api import UsageError
+from plant_cli.api import RecipeError, UsageError
 
 
 @pytest.fixture
@@ -92,3 +94,19 @@ def test_a_copy_that_would_not_find_what_it_extends_is_refused(
     assert not (tmp_path / "mine.yaml").exists()
     laboratory.run("recipe copy", options={"recipe": "sub/own.yaml", "file": "sub/mine.yaml"})
     laboratory.run("recipe check", options={"recipe": "sub/mine.yaml"})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ('data: {path: "a\\0b"}', "'data.path' cannot be 'a\\x00b'"),
+        ("data: {path: a.csv}", "runs nothing"),
+    ],
+)
+def test_a_recipe_without_steps_is_not_valid(recipe, said, tmp_path):
+    """Its shared sections are looked at first."""
+    path = tmp_path / "none.yaml"
+    path.write_text(f"{recipe}\n")
+    with pytest.raises(RecipeError, match=re.escape(said)) as caught:
+        run_at(tmp_path / "run", "recipe check", flags={"recipe check": {"recipe": str(path)}})
+    assert caught.value.todo

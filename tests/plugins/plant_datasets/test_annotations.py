@@ -54,6 +54,58 @@ def test_answers_of_several_people_follow_a_rule(
     assert labels(tmp_path, question="topic", annotators=annotators) == found
 
 
+@pytest.mark.parametrize(
+    ("annotators", "found"), [("any", ["X", "Y", "Z"]), ("majority", ["Y"]), ("2", ["Y", "Z"])]
+)
+def test_rows_of_json_min_are_one_document_for_all_who_answered(
+    tmp_path: Path, annotators: str, found: list[str]
+) -> None:
+    rows = [
+        {"id": task, "annotation_id": 10 * task + who, "annotator": who, "text": f"text {task}"}
+        | {"topic": {"choices": choices}}
+        for who, choices in ((1, ["X", "Y"]), (2, ["Y", "Z"]), (3, ["Y"]))
+        for task in (7, 8)
+    ]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    data = DataSection(path=str(tmp_path), annotators=annotators)
+    dataset = ANNOTATIONS.load(data, NoOptions())
+    read = dataset.splits["train"].collect()
+    assert read["doc_id"].to_list() == ["7", "8"]
+    assert read["labels"].to_list() == [found, found]
+    said = any("2 documents have answers of several people" in one for one in dataset.remarks)
+    assert said == (annotators != "2")
+
+
+WRAPPED = [
+    {"id": 1, "text": "a longer text", "label": ["X"]},
+    {"id": 2, "text": "b", "label": ["Y"]},
+]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"version": 1, "examples": WRAPPED},
+        {"examples": WRAPPED, "version": {"by": "me"}},
+        {"examples": WRAPPED},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_a_list_in_an_object_is_read_whatever_stands_beside_it(
+    tmp_path: Path, value: dict[str, Any], indent: int | None, suffix: str
+) -> None:
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(json.dumps(value, indent=indent))
+    data = DataSection(path=str(path))
+    assert ANNOTATIONS.recognise(data) == "JSON of doccano (labels of the first document: X)"
+    frames = [part.collect() for part in ANNOTATIONS.load(data, NoOptions()).splits.values()]
+    assert sorted(row for frame in frames for row in frame.rows()) == [
+        ("1", "a longer text", ["X"]),
+        ("2", "b", ["Y"]),
+    ]
+
+
 def test_a_table_of_label_studio_has_its_columns_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text(
