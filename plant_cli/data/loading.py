@@ -53,8 +53,12 @@ def load_dataset(
             f"the corpus is that of the run {run}: {data.path or data.dataset.name}"
         )
     note = (lambda _: None) if again else context.reporter.note
-    chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data, note)
+    chosen, fits = (
+        (data.dataset, True) if data.dataset.name != ANY else _recognise(context, data, note)
+    )
     spec, options = context.component(DatasetSpec, chosen)
+    if not fits and data.path is not None:
+        data = _fill_columns(spec, data, note)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):
         try:
             dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
@@ -211,7 +215,12 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
         (spec for spec in specs if spec.name in (formats or {ANY: ""}) and spec.guess is not None),
         None,
     )
-    found = dict(reader.guess(data)) if reader is not None and reader.guess is not None else {}
+    return {} if reader is None else _guess(reader, data, context.reporter.note)
+
+
+def _guess(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) -> dict[str, str]:
+    """What a dataset guesses, each told in a note."""
+    found = dict(spec.guess(data)) if spec.guess is not None else {}
     for option, columns in found.items():
         what = f"column {columns}" if option != "titles" else columns
         what = (
@@ -219,11 +228,27 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
             if option == "text_column" and "," in columns
             else what
         )
-        context.reporter.note(f"{_TOLD.get(option, option)}: {what} (--{option.replace('_', '-')})")
+        note(f"{_TOLD.get(option, option)}: {what} (--{option.replace('_', '-')})")
     return found
 
 
-def _recognise(context: StageContext, data: DataSection, note: Callable[[str], None]) -> Choice:
+def _fill_columns(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) -> DataSection:
+    """The section with columns that its dataset guesses, where those of texts, labels or splits
+    have other names; `ColumnQuestion` if two columns may be meant equally well.
+    """
+    said: list[str] = []
+    found = _guess(spec, data, said.append)
+    if not {"text_column", "labels_column", "split_column"} & found.keys():
+        return data
+    for line in said:
+        note(line)
+    return data.model_copy(update=found)
+
+
+def _recognise(
+    context: StageContext, data: DataSection, note: Callable[[str], None]
+) -> tuple[Choice, bool]:
+    """The dataset that reads a corpus, and whether one recognised it."""
     found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
     if len(found) > 1:
         raise UsageError(
@@ -234,7 +259,7 @@ def _recognise(context: StageContext, data: DataSection, note: Callable[[str], N
             todo=f"say which: {' or '.join(f'--dataset {name}' for name in found)}",
         )
     if not found or ANY in found:
-        return data.dataset
+        return data.dataset, ANY in found
     name, said = next(iter(found.items()))
     note(f"{data.path}: {said} (--dataset {name})")
-    return Choice(name=name)
+    return Choice(name=name), True

@@ -10,7 +10,7 @@ import pytest
 from builders import write_documents
 from round_trips import write_format
 
-from plant_cli.api import DataError, Dataset, SilentReporter, UsageError
+from plant_cli.api import ColumnQuestion, DataError, Dataset, SilentReporter, UsageError
 
 
 @pytest.fixture
@@ -186,6 +186,34 @@ def test_bad_rows_are_left_out_with_a_warning(act: Any, tmp_path: Path) -> None:
     act("data stats", reporter=reporter, data={**data, "rejects": tmp_path / "rejects.tsv"})
     assert "1 rows cannot be read" in reporter.warnings[0]
     assert "4 fields" in (tmp_path / "rejects.tsv").read_text()
+
+
+def test_every_command_finds_the_columns_as_train_does(act: Any, tmp_path: Path) -> None:
+    """A table whose text and labels have their usual names keeps the ids that it had before."""
+    rows = "".join(
+        f"k{row},A text about {'hearts' if row % 2 else 'bones'} and case {row},{tags},me\n"
+        for row, tags in enumerate(["Heart; Bone", "Bone", "Heart", "Stroke; Bone", "Stroke"] * 8)
+    )
+    (tmp_path / "data.csv").write_text(f"Key,Abstract Note,Manual Tags,Editor\n{rows}")
+    out = tmp_path / "out.parquet"
+    act("data convert", path=str(tmp_path / "data.csv"), output=str(out))
+    found = pl.read_parquet(out).sort("doc_id")
+    assert found["doc_id"][0] == "k0"
+    assert set(found["labels"].explode()) == {"Heart", "Bone", "Stroke"}
+    (tmp_path / "data.csv").write_text(f"Key,text,labels,Editor\n{rows}")
+    act("data convert", path=str(tmp_path / "data.csv"), output=str(out), force=True)
+    assert "1" in pl.read_parquet(out)["doc_id"]
+
+
+def test_two_columns_that_fit_alike_are_both_named_by_every_command(
+    act: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "data.csv").write_text(
+        "text,tags,keywords\n" + "some words of a text,a; b,c; d\nand of another,b,d\n" * 9
+    )
+    with pytest.raises(ColumnQuestion) as asked:
+        act("data stats", data={"path": tmp_path / "data.csv"})
+    assert asked.value.choices.keys() == {"tags", "keywords"}
 
 
 def test_several_columns_of_text(act: Any, tmp_path: Path) -> None:
