@@ -9,9 +9,10 @@ import math
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from html.entities import html5
 from typing import Literal, NamedTuple
 
@@ -63,6 +64,8 @@ class LabelForm:
 
     kind: FormKind = "one"
     signs: tuple[str, ...] = ()  # `cut`: the separators
+    # `cut`: parts that are one label with the part before them
+    bound: frozenset[tuple[str, str]] = frozenset()
     bracketed: bool = False  # `cut`: each cell stands in brackets
     key: str = ""  # `field`: what is taken of the objects
     names: tuple[str, ...] = ()  # of classes by number; `vectors`: of the positions
@@ -140,6 +143,8 @@ class LabelForm:
         parts = column.str.split(first)
         if held:
             parts = parts.list.eval(pl.element().str.replace_all(_HELD, ";", literal=True))
+        if self.bound:
+            parts = parts.map_elements(partial(join_bound, bound=self.bound, sign=first), LISTED)
         if self.bracketed:
             parts = parts.list.eval(pl.element().str.replace(r"""^\s*["'](.*)["']\s*$""", "${1}"))
         return parts
@@ -243,6 +248,19 @@ class LabelForm:
                 f"{len(self.names) - 1}"
             )
         return self.names[int(value)] if value >= 0 else ""
+
+
+def join_bound(parts: Iterable[str], bound: Collection[tuple[str, str]], sign: str) -> list[str]:
+    """The parts of a cell, where those that are one label are joined again."""
+    joined: list[str] = []
+    before = ""
+    for part in map(str.strip, parts):
+        if joined and (before, part) in bound:
+            joined[-1] += f"{sign} {part}"
+        else:
+            joined.append(part)
+        before = part
+    return joined
 
 
 def plain_strings(column: pl.Series) -> pl.Series:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import polars as pl
@@ -20,6 +21,7 @@ from plant_cli.data.label_cells import (
     cut_cell,
     fields_of,
     is_plain,
+    join_bound,
     plain_strings,
     read_bits,
     read_structure,
@@ -40,6 +42,7 @@ _MOST = 0.9  # of the cells have the form: the others are faults
 _SOME = 0.3  # of what follows a separator is known from elsewhere: it parts labels
 _CLEARLY = 0.8  # the same for a doubtful separator
 _FEW = 8  # distinct cells, too few for a doubtful separator
+_BOUND, _OFTEN = 0.1, 3  # share of labels with the separator in them, and occurrences of each
 _SHOWN, _LONG = 4, 60  # labels and characters of an example
 _KEYS = (
     "name",
@@ -113,7 +116,7 @@ def find_label_form(
         form = _of_texts(cells, known)
         if form is None:
             _refuse_lists(texts, cells, known.place)
-            form = replace(_find_cut(cells), names=tuple(names))
+            form = replace(_find_cut(cells, titled), names=tuple(names))
     else:
         values = [
             value
@@ -425,7 +428,7 @@ def _weigh(cells: Mapping[str, int], sign: str) -> _Cut | None:
     )
 
 
-def _find_cut(cells: Mapping[str, int]) -> LabelForm:
+def _find_cut(cells: Mapping[str, int], titled: Sequence[str] = ()) -> LabelForm:
     """The separators, by evidence: what follows a separator of labels is elsewhere the first or
     only label of a cell.
     """
@@ -477,10 +480,18 @@ def _find_cut(cells: Mapping[str, int]) -> LabelForm:
         if cut.known >= 0.5 and (cut.sign in _SURE or cut.distinct >= 3):
             signs.append(cut.sign)
     where = " and ".join(_WORDS.get(sign, f"'{sign}'") for sign in signs)
+    bound = _find_bound(cells, titled) if signs == [","] else frozenset()
+    example = _cut_by(chosen.example, signs)
     said = (
         f"labels are cut at {where}, in {chosen.cells:,} of {total:,} cells: "
-        f"{_give(chosen.example, _cut_by(chosen.example, signs))}"
+        f"{_give(chosen.example, join_bound(example, bound, signs[0]) if bound else example)}"
     )
+    if bound:
+        whole = first_names(sorted(f"'{', '.join(pair)}'" for pair in bound), _SHOWN)
+        said += (
+            f"; {whole} stay whole: neither part stands without the other, or the table of titles "
+            "has them"
+        )
     rival = max(
         (cut for cut in found if cut.sign not in signs), key=lambda cut: cut.cells, default=None
     )
@@ -489,7 +500,38 @@ def _find_cut(cells: Mapping[str, int]) -> LabelForm:
             f"; at {rival}, in {rival.cells:,}, {_show(rival.example)} would give "
             f"{_list(cut_cell(rival.example, rival.sign))}"
         )
-    return LabelForm(kind="cut", signs=tuple(signs), remark=f"{said} {_OTHERWISE}")
+    return LabelForm(kind="cut", signs=tuple(signs), bound=bound, remark=f"{said} {_OTHERWISE}")
+
+
+def _find_bound(cells: Mapping[str, int], titled: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Headings with a comma within, such as `Neoplasms, Breast`, where commas also part labels:
+    those of the table of titles; without any there, those that the cells themselves show.
+
+    What follows stands nowhere but after what precedes, which stands nowhere without something of
+    the kind. A tenth of all labels are of that kind: where they are fewer, two labels may go
+    together by chance.
+    """
+    known = (parts for label in titled if len(parts := cut_cell(label, ",")) > 1)
+    if named := {pair for parts in known for pair in pairwise(parts)}:
+        return frozenset(named & {pair for cell in cells for pair in pairwise(cut_cell(cell, ","))})
+    before: dict[str, set[str]] = {}
+    after: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
+    for cell, count in cells.items():
+        parts = cut_cell(cell, ",")
+        for left, part, right in zip(["", *parts], parts, [*parts[1:], ""], strict=False):
+            before.setdefault(part, set()).add(left)
+            after.setdefault(part, set()).add(right)
+            counts[part] += count
+    bound = frozenset(
+        (part, follower)
+        for part, followers in after.items()
+        if counts[part] >= _OFTEN and all(before.get(one) == {part} for one in followers)
+        for follower in followers
+    )
+    spaced = all(cell.count(",") == cell.count(", ") for cell in cells)
+    enough = len(bound) >= max(2, _BOUND * (len(counts) - len(bound)))
+    return bound if enough and spaced else frozenset()
 
 
 def _are_codes(cells: Iterable[str]) -> bool:

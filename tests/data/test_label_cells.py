@@ -415,3 +415,23 @@ def test_what_is_no_list_is_none(cell: str) -> None:
 )
 def test_text_that_is_no_structure_is_not_run(cell: str) -> None:
     assert read_structure(cell) is None
+
+
+def test_headings_with_commas_stay_whole_among_labels_that_commas_part() -> None:
+    cells = ["Neoplasms, Breast, Stroke", "Stroke, Fractures, Bone", "Neoplasms, Breast", "Asthma"]
+    cells += ["Asthma, Stroke", "Fractures, Bone, Asthma", "Stroke, Asthma, Neoplasms, Breast"]
+    column = pl.Series("keywords", cells * 2 + ["Fractures, Bone, Neoplasms, Breast"])
+    form = find_label_form({"x.bib": column})
+    assert set(form.read(column, "x.bib")[0].explode()) == {
+        "Neoplasms, Breast", "Fractures, Bone", "Stroke", "Asthma",
+    }  # fmt: skip
+    assert "'Fractures, Bone', 'Neoplasms, Breast' stay whole" in str(form.remark)
+    free = pl.Series("keywords", [cell.replace("Bone", "Stroke") for cell in column])
+    assert find_label_form({"x.bib": free}).bound == frozenset()  # one pair may be chance
+
+
+def test_headings_with_commas_of_the_table_of_titles_stay_whole() -> None:
+    column = pl.Series("labels", ["Heart, Artificial, Stroke", "Stroke, Heart", "Heart"] * 3)
+    form = find_label_form({"x.csv": column}, titled=["Heart", "Stroke", "Heart, Artificial"])
+    found = form.read(column, "x.csv")[0].to_list()[:3]
+    assert found == [["Heart, Artificial", "Stroke"], ["Stroke", "Heart"], ["Heart"]]
