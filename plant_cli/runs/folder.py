@@ -297,6 +297,7 @@ class Run:
         with hold_lock(path, purpose):
             is_new = not (path / HEADER_NAME).exists()
             run = cls.create(path)
+            run._remove_half_written()
             try:
                 yield run
             except Interrupted:
@@ -305,6 +306,14 @@ class Run:
                 if is_new:
                     run._remove_empty(folder_too=not was_there)
                 raise
+
+    def _remove_half_written(self) -> None:
+        """Remove what a killed process left of the run's own files; those of stages go with their
+        stage.
+        """
+        for left in filter(TEMPORARY.fullmatch, os.listdir(self.path)):
+            if left.endswith((f"-{HEADER_NAME}", f"-{RUN_RECIPE}")):
+                (self.path / left).unlink(missing_ok=True)
 
     def _remove_empty(self, *, folder_too: bool) -> None:
         """Remove a run that holds nothing but its header and records of stages that failed."""

@@ -141,6 +141,11 @@ class Running:
                 )
         return self._ending
 
+    @property
+    def written(self) -> str:
+        """What it has written so far, as of the last look."""
+        return self._output.decode("utf-8", "replace")
+
     def seconds(self) -> float:
         """How long it has run so far."""
         return self._clock.seconds() if self._ending is None else self._ending.seconds

@@ -557,3 +557,12 @@ def test_a_file_that_cannot_be_copied_is_named(
     with pytest.raises(PermissionError) as refused, copy_run(run):
         pass
     assert refused.value.filename == str(run / "corpus" / "splits.json")
+
+
+def test_what_a_kill_left_of_the_runs_own_files_is_removed(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run")
+    left = [run.path / f".{'a' * 32}-{name}" for name in ("run.json", "recipe.yaml", "other.csv")]
+    for path in left:
+        path.write_text("half")
+    with Run.hold(run.path, "finetune"):
+        assert [path.exists() for path in left] == [False, False, True]
