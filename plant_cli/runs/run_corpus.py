@@ -18,7 +18,7 @@ import polars as pl
 from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
 from plant_cli.data.blocks import checking
 from plant_cli.data.corpus_files import LABELS_FILE, NEW_RUN, SPLITS_FILE, CorpusRecord
-from plant_cli.data.files import hash_file, hash_strings, remove
+from plant_cli.data.files import hash_file, hash_strings, remove, remove_temporaries
 from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset, naming_reader
 from plant_cli.data.prepare import prepare
@@ -128,6 +128,7 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
             todo="name the folder of your run with --run DIR, or start one with `plant mig "
             "CORPUS`, such as `plant mig data.parquet`",
         )
+    remove_temporaries(run.corpus_path)
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
         with naming_reader(dataset):

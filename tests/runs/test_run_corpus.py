@@ -16,6 +16,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import hash_file, read_json, write_json
+from plant_cli.runs.folder import Run
 
 
 @pytest.fixture
@@ -39,6 +40,15 @@ def test_the_first_stage_prepares_the_corpus_binds_the_run_and_later_stages_find
     prepared.run("look")
     assert [later.data_hash for later in prepared.corpora] == [corpus.data_hash] * 3
     assert len(prepared.corpora[1].split("test")) == 24
+
+
+def test_what_a_kill_left_of_a_corpus_is_removed(laboratory):
+    left = Run.create(laboratory.path).corpus_path / f".{'a' * 32}-labels.parquet"
+    left.parent.mkdir()
+    left.write_text("half")
+    laboratory.on["alpha"] = lambda context: context.corpus()
+    laboratory.run("alpha", flags={"data": {"path": str(laboratory.data)}})
+    assert not left.exists()
 
 
 def test_a_corpus_named_relative_to_one_folder_is_found_from_another(
