@@ -173,11 +173,33 @@ def _find_tool(
         return None
     cut = pl.col(answers).map_elements(_read_answer, pl.List(pl.String))
     united = {
-        name: (table.with_columns(cut.alias(answers)), prefix)
+        name: (_choose_people(table.with_columns(cut.alias(answers)), answers, data), prefix)
         for name, (table, prefix) in tables.items()
     }
     remark = f"{where}: a table of Label Studio: labels are the column {answers}"
+    if data.annotators != "any":
+        remark += f", of each task those of --annotators {data.annotators}"
     return united, data.model_copy(update={"labels_column": answers}), [remark]
+
+
+def _choose_people(table: pl.LazyFrame, answers: str, data: DataSection) -> pl.LazyFrame:
+    """The rows of one annotator; or one row for each task, with the labels of the majority."""
+    person = pl.col("annotator").cast(pl.String)
+    if data.annotators == "any":
+        return table
+    if data.annotators != "majority":
+        return table.filter(person == data.annotators)
+    people = table.group_by("id").agg(people=person.n_unique())
+    votes = table.explode(answers).group_by("id", answers, maintain_order=True)
+    kept = (
+        votes.agg(votes=person.n_unique())
+        .join(people, on="id")
+        .filter(2 * pl.col("votes") > pl.col("people"))
+        .group_by("id")
+        .agg(pl.col(answers).drop_nulls())
+    )
+    tasks = table.unique("id", keep="first", maintain_order=True).drop(answers)
+    return tasks.join(kept, on="id", how="left", maintain_order="left")
 
 
 def _find_answers(table: pl.LazyFrame, data: DataSection, where: str) -> str | None:

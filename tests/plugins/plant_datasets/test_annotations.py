@@ -116,3 +116,22 @@ def test_a_table_of_label_studio_has_its_columns_in_any_order(tmp_path: Path) ->
     assert data.labels_column == "topic"
     found = tables[str(path)][0].collect()["topic"].to_list()
     assert found == [["X, Y", "Z"], ["X, Y"]]
+
+
+@pytest.mark.parametrize(
+    ("annotators", "found"),
+    [("any", [["X", "Y"], ["Y", "Z"], ["Y"]]), ("majority", [["Y"]]), ("2", [["Y", "Z"]])],
+)
+def test_a_table_of_label_studio_follows_the_rule_of_annotators(
+    tmp_path: Path, annotators: str, found: list[list[str]]
+) -> None:
+    path = tmp_path / "data.csv"
+    rows = [
+        f'{who},{who},2022,7,a text,"{{""choices"": {choices}}}"\n'
+        for who, choices in ((1, '[""X"", ""Y""]'), (2, '[""Y"", ""Z""]'), (3, '[""Y""]'))
+    ]
+    path.write_text("annotation_id,annotator,created_at,id,text,topic\n" + "".join(rows))
+    data = DataSection(path=str(path), annotators=annotators)
+    tables, data, [remark] = find_columns({str(path): (scan_table(path), "")}, data)
+    assert tables[str(path)][0].collect()["topic"].to_list() == found
+    assert ("--annotators" in remark) == (annotators != "any")
