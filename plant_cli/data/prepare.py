@@ -13,7 +13,15 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Reporter, WordRule
+from plant_cli.api import (
+    SPLITS,
+    DataError,
+    DataSection,
+    Dataset,
+    Reporter,
+    SplitName,
+    WordRule,
+)
 from plant_cli.api.errors import first_names
 from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.changed_labels import read_label_edits
@@ -26,9 +34,17 @@ from plant_cli.data.corpus_files import (
     LABELS_FILE,
     PARENTS_FILE,
     CorpusRecord,
+    SplitRecord,
     write_tables,
 )
-from plant_cli.data.documents import Frames, SplitTexts, first_documents, read_first, tidy
+from plant_cli.data.documents import (
+    FirstReading,
+    Frames,
+    SplitTexts,
+    first_documents,
+    read_first,
+    tidy,
+)
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
@@ -70,17 +86,7 @@ def prepare(
             first.documents.get("train", first_documents(dataset, "train"))
         ):
             reporter.note(line)
-    raw, records = dict(first.digests), dict(first.records)
-    for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
-        reporter.warn(f"the split '{name}' has no documents and is ignored")
-        del raw[name], records[name]
-    _report(examine_documents(raw, REQUIRED), reporter)
-    left_out = {
-        name: ids
-        for name, frame in raw.items()
-        if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())
-    }
-    raw = {name: frame.filter(pl.col("same").is_not_null()) for name, frame in raw.items()}
+    raw, records, left_out = _leave_out(first, reporter)
     kept = {
         name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, [])))
         for name in raw
@@ -108,15 +114,7 @@ def prepare(
     held_out = growth.held_out if growth is not None else []
     if not held_out and "validation" not in source:
         held_out = _hold_out(source["train"], section, reporter)
-    frames = source
-    if held_out:
-        chosen = pl.col("doc_id").is_in(held_out)
-        frames = {
-            **source,
-            "train": source["train"].filter(~chosen),
-            "validation": source["train"].filter(chosen),
-        }
-        frames = {name: frames[name] for name in SPLITS if name in frames}
+    frames = _set_apart(source, held_out)
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
     if section.zero_shot:
@@ -162,6 +160,41 @@ def prepare(
     if growth is not None and (drift := describe_drift(first.documents, growth)):
         reporter.note(drift)
     return open_corpus(folder, lambda: dataset, first.documents)
+
+
+def _leave_out(
+    first: FirstReading, reporter: Reporter
+) -> tuple[dict[SplitName, pl.DataFrame], dict[SplitName, SplitRecord], dict[SplitName, list[str]]]:
+    """The splits that have documents, their records, and the ids of documents that are no
+    documents; a message says what is wrong with them.
+    """
+    raw, records = dict(first.digests), dict(first.records)
+    for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
+        reporter.warn(f"the split '{name}' has no documents and is ignored")
+        del raw[name], records[name]
+    _report(examine_documents(raw, REQUIRED), reporter)
+    left_out = {
+        name: ids
+        for name, frame in raw.items()
+        if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())
+    }
+    raw = {name: frame.filter(pl.col("same").is_not_null()) for name, frame in raw.items()}
+    return raw, records, left_out
+
+
+def _set_apart(
+    source: dict[SplitName, pl.DataFrame], held_out: Sequence[str]
+) -> dict[SplitName, pl.DataFrame]:
+    """The splits, where documents of train are held out as validation."""
+    if not held_out:
+        return source
+    chosen = pl.col("doc_id").is_in(held_out)
+    frames = {
+        **source,
+        "train": source["train"].filter(~chosen),
+        "validation": source["train"].filter(chosen),
+    }
+    return {name: frames[name] for name in SPLITS if name in frames}
 
 
 def _tell_zero_shot(section: DataSection, labels: pl.DataFrame, reporter: Reporter) -> None:

@@ -112,7 +112,53 @@ def read_vocabulary_table(
         and _simplify(title) in (*_NAMES["title"], *_TITLES_TOO)
     ):
         languages[""] = title
-    example = purpose.used.head(1).to_list() if label is None else []
+    label = _require_columns(path, table, sources, languages, purpose.used)
+    if headless or (
+        not columns.keys() & _KNOWN_NAMES
+        and text.lstrip()[:1] not in ("", "{", "[")
+        and _is_label(label, table[label], purpose.used)
+    ):
+        if not headless:
+            table = pl.concat(
+                [pl.DataFrame([table.columns], schema=table.schema, orient="row"), table]
+            )
+        places = (table.columns.index(column) + 1 for column in (label, title or label))
+        what = (
+            "a table of {:,} labels without a header: ids in column {}, titles in column {}".format(
+                table.height, *places
+            )
+        )
+    else:
+        ids = "" if _simplify(label) in ("label", "uri") else f"ids from the column {label}, "
+        what = f"a table of {table.height:,} labels; {ids}titles from the column {title}"
+    table = table.filter(pl.col(label).cast(pl.String).str.contains(r"\S"))
+    tidied = tidy_labels(
+        table.select(pl.col(column).alias(name) for name, column in sources.items())
+    )
+    if languages:
+        where = f"{path}, columns {show_names(table.columns)}"
+        concepts = _list_concepts(tidied, table, languages)
+        return tabulate_concepts(concepts, "a table", purpose, where)
+    version = columns.get("icd_version")
+    return (
+        _dot_codes(tidied, table[version].cast(pl.String), what, purpose.used)
+        if version
+        else (tidied, [what])
+    )
+
+
+def _require_columns(
+    path: Path,
+    table: pl.DataFrame,
+    sources: Mapping[str, str],
+    languages: Mapping[str, str],
+    used: pl.Series,
+) -> str:
+    """The column of the labels; a table without it or without titles is refused, and so are lists
+    where there is one text.
+    """
+    label, title = sources.get("label"), sources.get("title")
+    example = used.head(1).to_list() if label is None else []
     hint = "".join(
         f", or write the ids as the labels of the documents are, such as '{label}'"
         for label in example
@@ -142,56 +188,31 @@ def read_vocabulary_table(
             expected="one text in each cell; only other names, parents and successors are lists",
             todo="write one label on each row, with one title",
         )
-    if headless or (
-        not columns.keys() & _KNOWN_NAMES
-        and text.lstrip()[:1] not in ("", "{", "[")
-        and _is_label(label, table[label], purpose.used)
-    ):
-        if not headless:
-            table = pl.concat(
-                [pl.DataFrame([table.columns], schema=table.schema, orient="row"), table]
-            )
-        places = (table.columns.index(column) + 1 for column in (label, title or label))
-        what = (
-            "a table of {:,} labels without a header: ids in column {}, titles in column {}".format(
-                table.height, *places
-            )
+    return label
+
+
+def _list_concepts(
+    tidied: pl.DataFrame, table: pl.DataFrame, languages: Mapping[str, str]
+) -> list[Concept]:
+    """Labels with a title in each of several languages, by the column of each language."""
+    cells = table.select(languages.values()).iter_rows()
+    return [
+        Concept(
+            label=row["label"],
+            titles=[
+                (code, str(cell).strip())
+                for code, cell in zip(languages, titles, strict=True)
+                if cell
+            ],
+            names=[("", name) for name in row["alternatives"]],
+            notes=[("", row["description"])] if row["description"] else [],
+            parents=row["parents"],
+            deprecated=row["deprecated"],
+            replaced_by=row["replaced_by"],
+            notation=row["notation"],
         )
-    else:
-        ids = "" if _simplify(label) in ("label", "uri") else f"ids from the column {label}, "
-        what = f"a table of {table.height:,} labels; {ids}titles from the column {title}"
-    table = table.filter(pl.col(label).cast(pl.String).str.contains(r"\S"))
-    tidied = tidy_labels(
-        table.select(pl.col(column).alias(name) for name, column in sources.items())
-    )
-    if languages:
-        cells = table.select(languages.values()).iter_rows()
-        concepts = [
-            Concept(
-                label=row["label"],
-                titles=[
-                    (code, str(cell).strip())
-                    for code, cell in zip(languages, titles, strict=True)
-                    if cell
-                ],
-                names=[("", name) for name in row["alternatives"]],
-                notes=[("", row["description"])] if row["description"] else [],
-                parents=row["parents"],
-                deprecated=row["deprecated"],
-                replaced_by=row["replaced_by"],
-                notation=row["notation"],
-            )
-            for row, titles in zip(tidied.iter_rows(named=True), cells, strict=True)
-        ]
-        return tabulate_concepts(
-            concepts, "a table", purpose, f"{path}, columns {show_names(table.columns)}"
-        )
-    version = columns.get("icd_version")
-    return (
-        _dot_codes(tidied, table[version].cast(pl.String), what, purpose.used)
-        if version
-        else (tidied, [what])
-    )
+        for row, titles in zip(tidied.iter_rows(named=True), cells, strict=True)
+    ]
 
 
 def _read_map(text: str) -> pl.DataFrame | None:

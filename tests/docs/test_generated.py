@@ -147,6 +147,7 @@ def test_every_class_of_the_contract_is_explained(generator: ModuleType) -> None
         *(
             "Hierarchy",
             "Passage",
+            "Gathered",
             "Pieces",
             "PluginRecord",
             "Request",

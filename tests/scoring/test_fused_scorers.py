@@ -183,8 +183,8 @@ def test_a_scorer_that_cannot_be_saved_is_found_while_scorers_are_fitted() -> No
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1, np.nan, 0, 0], "not numbers"),
-        ([np.inf, 0, 0, 0], "not numbers"),
+        ([1, np.nan, 0, 0], "not arrays of finite numbers"),
+        ([np.inf, 0, 0, 0], "not arrays of finite numbers"),
         ([1, 0, 0], r"not \(40, 4\)"),
     ],
 )
