@@ -419,7 +419,7 @@ def test_scorers() -> None:
     stopped(scorers.scores_are_top_lists, _scorer("shape"), "not documents x labels")
     stopped(scorers.scores_are_top_lists, _scorer("infinite"), "not finite")
     stopped(scorers.lists_stay_short, _scorer("long"), "300 labels are listed")
-    stopped(scorers.what_was_learned_is_arrays, _scorer("text"), "arrays of numbers by name")
+    stopped(scorers.what_was_learned_is_arrays, _scorer("text"), "arrays of finite numbers by name")
     stopped(scorers.documents_stand_alone, _scorer("neighbours"), "beside others")
     stopped(scorers.what_was_learned_is_arrays, _scorer("load"), "after loading")
     stopped(scorers.left_out_scores_have_the_same_form, _scorer("left out"), "left-out scores are")
