@@ -701,7 +701,8 @@ class LabelsDiffOptions(Options):
     )
     old: str | None = everyday(
         None,
-        "The earlier edition: its labels are not new, even if no document has them.",
+        "The earlier edition: its ids tell which label is which, whatever its title is now; what it "
+        "has is not new, and what it lacks is not retired.",
         path=True,
     )
     language: str | None = option(

@@ -8,7 +8,7 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,13 +42,13 @@ from plant_cli.data.label_cells import split_names
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
-from plant_cli.data.vocabularies import read_respelled, read_titles
+from plant_cli.data.vocabularies import find_ids, read_respelled, read_titles
 from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run
 from plant_cli.runs.lock import hold_lock
 from plant_cli.scoring.models import has_network
 from plant_cli.training.training_options import FinetuneOptions
 
-OF_EACH_KIND = 5  # edits of a kind in the table
+OF_EACH_KIND = 10  # edits of a kind in the table
 FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one
 KEPT_EDITS = "label-edits.csv"
 PLANTED = "pretrain-attn"  # of a network that is trained again
@@ -73,7 +73,9 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     record = CorpusRecord.read(run.corpus_path)
     language = options.language or record.source.get("vocabulary_language")
     purpose = Purpose(language, labels["label"], spoken=lambda: record.analyser.shares)
-    new, remarks = read_respelled(Path(options.vocabulary), purpose)
+    ids = None if options.old is None else find_ids(Path(options.old), purpose)
+    new, remarks = read_respelled(Path(options.vocabulary), purpose, ids=ids)
+    new = _name_by_titles(labels, new)
     for remark in remarks:
         context.reporter.note(remark)
     found = labels.join(new, on="label", how="semi").height
@@ -83,17 +85,17 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
             f"{options.vocabulary}: is it the right one?"
         )
     mapping = _read_mapping(options.mapping)
-    earlier = (
-        set(labels["label"])
-        if options.old is None
-        else {*labels["label"], *read_respelled(Path(options.old), purpose)[0]["label"]}
-    )
-    if options.old is None:
+    if ids is None:
         context.reporter.note(
             "labels that the run does not have count as added; --old names the earlier edition, "
             "whose labels are not new"
         )
-    rows = list(_find_edits(labels, new, mapping, earlier))
+    else:
+        mapping = {
+            ids.get(label, label): [ids.get(one, one) for one in found]
+            for label, found in mapping.items()
+        }
+    rows = list(_find_edits(labels, new, mapping, None if ids is None else {*ids.values()}))
     write_table(
         guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output
     )
@@ -109,6 +111,26 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
         data={"edits": rows, "written": str(output)},
         summary=edits,
         next_step=f"look at it, then {command}",
+    )
+
+
+def _name_by_titles(labels: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """A new edition whose labels are named as those of the run: by their titles, where most of
+    these are.
+    """
+    titled = labels.filter(pl.col("title").is_not_null())
+    if 2 * titled.filter(pl.col("label") == pl.col("title")).height <= titled.height:
+        return new
+    free = new.filter(
+        ~pl.col("label").is_in(labels["label"].implode())
+        & ~pl.col("title").is_in(labels["label"].implode())
+        & pl.col("title").is_unique()
+        & ~pl.col("deprecated")
+    )
+    names = dict(free.select("label", "title").iter_rows())
+    return new.with_columns(
+        pl.col("label").replace(names),
+        pl.col("replaced_by").list.eval(pl.element().replace(names)),
     )
 
 
@@ -141,10 +163,16 @@ def _read_mapping(path: str | None) -> dict[str, list[str]]:
 
 
 def _find_edits(
-    labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, Sequence[str]], earlier: set[str]
+    labels: pl.DataFrame,
+    new: pl.DataFrame,
+    mapping: Mapping[str, Sequence[str]],
+    earlier: Collection[str] | None,
 ) -> Iterator[Row]:
     """The edits from the labels of a run to a vocabulary: additions first, since others may
     need them.
+
+    Labels of the `earlier` edition (None: unknown) are not new, and nothing else is retired: free
+    keywords that no edition has stay as they are.
     """
     current = {row["label"]: row for row in new.filter(~pl.col("deprecated")).iter_rows(named=True)}
     replaced = {
@@ -159,15 +187,16 @@ def _find_edits(
     }
     needed = {one for found in successors.values() for one in found}
     for label, row in current.items():
-        if label not in old and (label in needed or (label not in earlier and row["title"])):
+        fresh = row["title"] and label not in (earlier or ())
+        if label not in old and (label in needed or fresh):
             yield _edit("add", label, title=row["title"], description=row["description"])
     for label, title in old.items():
         renamed = current[label]["title"] if label in current else None
-        if renamed and renamed != title:
+        if renamed and renamed != (title or label):
             yield _edit("rename" if title else "title", label, title=renamed)
     for label, found in successors.items():
         kind = ("retire", "merge", "split")[min(len(found), 2)]
-        if found != [label]:
+        if found != [label] and (found or earlier is None or label in earlier):
             yield _edit(kind, label, title=old[label], into=_join(found))
 
 
@@ -201,12 +230,13 @@ def _edit(kind: str, label: str, **cells: str | None) -> Row:
 def _tabulate(
     rows: Sequence[Row], title: str, counts: Mapping[str, int], titles: Mapping[str, str | None]
 ) -> Table:
-    """The first edits of each kind, and how many there are."""
+    """The edits of each kind that concern most documents, and how many there are."""
     of_kind = Counter(row["edit"] for row in rows)
+    heaviest = sorted(rows, key=lambda row: -counts.get(str(row["label"]), 0))
     shown = [
         row
         for kind in EDIT_KINDS
-        for row in [row for row in rows if row["edit"] == kind][:OF_EACH_KIND]
+        for row in [row for row in heaviest if row["edit"] == kind][:OF_EACH_KIND]
     ]
     cells = [
         [
@@ -226,7 +256,19 @@ def _tabulate(
         ", ".join(f"{kind}: {of_kind[kind]:,}" for kind in EDIT_KINDS if of_kind[kind])
         or "nothing changes"
     ]
-    notes += [f"the first {OF_EACH_KIND} of each kind are shown"] if len(shown) < len(rows) else []
+    if len(shown) < len(rows):
+        notes.append(f"the {OF_EACH_KIND} of each kind with most training documents are shown")
+    before = {name: label for label, name in titles.items()}
+    taken = [
+        (row["label"], before[row["title"]])
+        for row in rows
+        if row["edit"] == "rename" and row["title"] in before
+    ]
+    if taken:
+        notes.append(
+            f"{len(taken):,} labels take a title that another one had, such as '{taken[0][0]}' "
+            f"that of '{taken[0][1]}'"
+        )
     return Table(title=title, columns=columns, rows=cells, notes=notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -232,14 +232,39 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     return _complete(table, own).lazy(), [*remarks, *silent.notes]
 
 
+def find_ids(path: Path, purpose: Purpose) -> dict[str, str]:
+    """The label of each id of a vocabulary, in the spelling of the labels that are used."""
+    table, _ = read_vocabulary(path, purpose)
+    aligned, _ = align(table, purpose.used)
+    return {
+        **{label: label for label in table["label"]},
+        **dict(aligned.select("written", "label").iter_rows()),
+    }
+
+
 def read_respelled(
-    path: Path, purpose: Purpose, encoding: str | None = None
+    path: Path,
+    purpose: Purpose,
+    encoding: str | None = None,
+    ids: Mapping[str, str] | None = None,
 ) -> tuple[pl.DataFrame, list[str]]:
     """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used;
     parents and successors, too.
+
+    `ids` are labels by the ids of an earlier edition (`find_ids`): an id stands for the same label,
+    whatever its title is now.
     """
     table, remarks = read_vocabulary(path, purpose, encoding)
-    aligned, said = align(table, purpose.used)
+    known = table.filter(pl.col("label").is_in([*(ids or {})])).with_columns(
+        pl.col("label").replace(ids or {}), written="label"
+    )
+    unknown = table.filter(~pl.col("label").is_in([*(ids or {})]))
+    used = pl.Series("label", purpose.used).filter(
+        ~pl.Series("label", purpose.used).is_in(known["label"].implode())
+    )
+    aligned, said = align(unknown, used)
+    respelled = known.filter(pl.col("written") != pl.col("label"))
+    aligned = pl.concat([respelled.select(aligned.columns), aligned])
     replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique(
         "written", keep="first", maintain_order=True
     )

@@ -172,6 +172,88 @@ def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
     ]
 
 
+OF_TITLES = {f"x:{number}": title for number, title in enumerate(TITLES.values())}
+
+
+@pytest.fixture(scope="module")
+def titled(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a catalogue whose labels are titles, and one free keyword; a vocabulary has ids."""
+    folder = tmp_path_factory.mktemp("titled")
+    train = pl.read_parquet(model.parent / "corpus" / "train.parquet").with_columns(
+        pl.col("labels").list.eval(pl.element().replace(TITLES))
+    )
+    train = train.with_columns(
+        pl.when(pl.int_range(pl.len()) < 3)
+        .then(pl.col("labels").list.concat(pl.lit(["free keyword"])))
+        .otherwise("labels")
+        .alias("labels")
+    )
+    train.select("doc_id", "text", "labels").write_parquet(folder / "catalogue.parquet")
+    (folder / "old.csv").write_text(edition(OF_TITLES))
+    run_at(
+        folder / "run",
+        "finetune",
+        f"data.path={folder / 'catalogue.parquet'}",
+        f"data.vocabulary={folder / 'old.csv'}",
+        "finetune.network=false",
+        *CLINIC[1:],
+    )
+    return folder / "run"
+
+
+def edition(titles: dict[str, str]) -> str:
+    return "id,title\n" + "".join(f"{label},{title}\n" for label, title in titles.items())
+
+
+def test_labels_that_are_titles_are_followed_by_their_ids(titled: Path, tmp_path: Path) -> None:
+    """A new name was a retirement and an addition, and a free keyword was retired."""
+    new = {**OF_TITLES, "x:0": "raised temperature", "x:1": OF_TITLES["x:2"], "x:11": "cough"}
+    new["x:2"] = OF_TITLES["x:1"]
+    del new["x:9"]
+    options = {"old": str(titled.parent / "old.csv")}
+    found = diff(titled, tmp_path, vocabulary=edition(new), **options)
+    assert sorted(read(tmp_path / "edits.csv")) == [
+        ("add", "cough", "cough", None),
+        ("rename", "broken arm", "stone in the kidney", None),
+        ("rename", "high fever", "raised temperature", None),
+        ("rename", "stone in the kidney", "broken arm", None),
+        ("retire", "burnt finger", "burnt finger", None),
+    ]
+    assert "2 labels take a title that another one had" in found.tables[0].notes[-1]
+    (tmp_path / "edits.csv").unlink()
+    assert diff(titled, tmp_path, vocabulary=edition(OF_TITLES), **options).summary == {}
+
+
+def test_the_edits_of_a_large_catalogue_are_those_that_were_made() -> None:
+    """2,500 headings, most of them with a title in place of an id, and 1,100 free keywords."""
+    labels = [f"heading {number}" for number in range(2500)]
+    free = [f"keyword {number}" for number in range(1100)]
+    old = pl.DataFrame({"label": labels + free, "title": labels + [None] * len(free)})
+    titles = dict(zip(labels, labels, strict=True))
+    titles |= {"heading 7": "heading 8", "heading 8": "heading 7", "heading 9": "another name"}
+    replaced = {"heading 20": ["heading 21"], "heading 30": ["heading 31", "heading 32"]}
+    gone = {"heading 40", "heading 41"}
+    rows = [
+        (label, title, label in replaced, replaced.get(label, []))
+        for label, title in titles.items()
+        if label not in gone
+    ]
+    schema = ["label", "title", "deprecated", "replaced_by"]
+    new = pl.DataFrame([*rows, ("new one", "new one", False, [])], schema=schema, orient="row")
+    new = new.with_columns(description=pl.lit(None, dtype=pl.String))
+    edits = [(row["edit"], row["label"]) for row in _find_edits(old, new, {}, {*labels})]
+    assert edits == [
+        ("add", "new one"),
+        ("rename", "heading 7"),
+        ("rename", "heading 8"),
+        ("rename", "heading 9"),
+        ("merge", "heading 20"),
+        ("split", "heading 30"),
+        ("retire", "heading 40"),
+        ("retire", "heading 41"),
+    ]
+
+
 def test_another_vocabulary_is_suspected_and_a_wide_mapping_refused(
     model: Path, tmp_path: Path
 ) -> None:
