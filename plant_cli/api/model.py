@@ -302,10 +302,8 @@ class ClosedFormDecoder(Protocol):
 
     gathered_size: int
     """Size V of what attention gathers."""
-    mean_share: float
-    """How much the mean of a document counts beside what attention gathers: in a regression of
-    both it is multiplied by this. 0: classifiers do not see it.
-    """
+    sees_mean: bool
+    """Whether classifiers also see the mean of a document, beside what attention gathers."""
 
     def gather_with_strength(self, reading: Reading, labels: Tensor) -> Gathered:
         """What attention gathers for each label, and how strongly."""
@@ -318,7 +316,7 @@ class ClosedFormDecoder(Protocol):
 
         Args:
             weights: of each label [L, V].
-            of_mean: of each label [L, V]; zero where `mean_share` is.
+            of_mean: of each label [L, V]; zero where classifiers do not see the mean.
             constant: of each label [L].
             strength: a number for all labels.
         """

@@ -8,13 +8,13 @@ With means c̄ and ȳ over train,
 
 or, where documents are fewer than dimensions, the same from the products of documents with one
 another. A decoder whose classifiers see the mean m_d of a document, too, has [c_d; ς m_d] in the
-place of c_d. The logit is then
+place of c_d: the ridge of the mean is then λ / ς². The logit is
 
     z = a w·(c − c̄) + γ s + b log-odds(ȳ) + e
 
 where s is the strength of the label's attention, less its mean over train. a, γ, b and e are the
-same for all labels: logistic regression on validation, whose likelihood also chooses λ. Where
-labels are many, some of them choose it.
+same for all labels: logistic regression on validation, whose likelihood also chooses λ and ς.
+Where labels are many, some of them choose these.
 
 With c_d = m_d + δ_d, only δ_d is the label's own, and it is 0 where attention is even: in most
 documents, if attention is relevance alone. Then Σ c cᵀ is Σ m mᵀ, which all labels share, and
@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,8 +44,10 @@ from plant_cli.runs.group import Processes
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 
-RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 """λ that are tried."""
+MEAN_SHARES = (0.5, 2.0)
+"""ς that are tried: rare labels have few words of their own, and rely on the mean."""
 RIDGE_SHARPNESSES = (0.0, 0.25)
 """Factors on the learned part of attention that are tried: relevance in the scores is sharp
 already.
@@ -56,7 +59,7 @@ train.
 CHANGES_HELD = 1 << 26
 """Numbers of changes that are held before they are added to the sums of their labels."""
 RIDGE_LABELS = 500
-"""Labels that choose λ: of more, some are drawn."""
+"""Labels that choose λ and ς: of more, some are drawn."""
 SCORES_JUDGED = 1 << 24
 """Scores of validation by which the parts are weighted; of more documents, some are drawn."""
 PRIOR_MARGIN = 1e-6
@@ -64,11 +67,21 @@ PRIOR_MARGIN = 1e-6
 NEWTON_STEPS, LEAST_FALL, SMALLEST_SCALE = 50, 1e-7, 1e-12
 
 
+class Penalty(NamedTuple):
+    """How strongly a regression is held back."""
+
+    ridge: float  # λ
+    share: float  # ς; 0: classifiers do not see the mean
+
+    def __str__(self) -> str:
+        return f"λ {self.ridge:g}" + (f", ς {self.share:g}" if self.share else "")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClosedForm:
     """What was chosen on validation."""
 
-    ridge: float  # λ
+    penalty: Penalty
     scale: float  # a
     strength: float  # γ
     prior: float  # b
@@ -77,7 +90,7 @@ class ClosedForm:
 
     def __str__(self) -> str:
         return (
-            f"λ {self.ridge:g}, logit = {self.scale:.1f} · regression + {self.strength:.2f} · "
+            f"{self.penalty}, logit = {self.scale:.1f} · regression + {self.strength:.2f} · "
             "strength of attention "
             f"+ {self.prior:.2f} · log-odds of frequency {self.constant:+.2f}"
         )
@@ -113,14 +126,15 @@ def fit_classifiers(
     drawn = _draw(network.labels, RIDGE_LABELS, seed)
     judged = _draw(len(validation.split), SCORES_JUDGED // network.labels, seed)
     regression = _Regression(decoder, train, validation, judged, hardware, batch, session)
-    chosen, solved = _choose(regression, drawn, RIDGES)
+    shares = MEAN_SHARES if decoder.sees_mean else (0.0,)
+    tried = [Penalty(ridge, share) for share in shares for ridge in RIDGES]
+    chosen, solved = _choose(regression, drawn, tried)
     if len(drawn) < len(every):
         del solved
-        chosen, solved = _choose(regression, every, (chosen.ridge,))
-    scaled = chosen.scale * solved.weights[0]
-    constant = chosen.prior * _log_odds(train, every, scaled.device) + chosen.constant
-    constant -= (scaled * solved.centres).sum(1) + chosen.strength * solved.usual
-    weights, of_mean = regression.split(scaled)
+        chosen, solved = _choose(regression, every, [chosen.penalty])
+    weights, of_mean = chosen.scale * solved.weights[0]
+    constant = chosen.prior * _log_odds(train, every, weights.device) + chosen.constant
+    constant -= chosen.scale * solved.levels[0] + chosen.strength * solved.usual
     decoder.plant_head(weights, of_mean, constant, chosen.strength)
     session.reporter.note(
         f"classifiers in closed form: {chosen}, by {len(judged):,} documents of validation"
@@ -142,29 +156,32 @@ def _log_odds(train: Material, labels: Rows, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class _Solved:
-    """Regressions of some labels l, for F values of λ."""
+    """Regressions of some labels l, with F penalties."""
 
-    weights: Tensor  # [F, l, V]
-    centres: Tensor  # c̄ [l, V]
+    weights: Tensor  # of what is gathered, and of the mean [F, 2, l, H]
+    levels: Tensor  # what they give on average over train [F, l]
     usual: Tensor  # mean strength over train [l]
-    scores: Tensor  # w·(c − c̄) of documents of validation [F, n, l]
+    scores: Tensor  # of documents of validation, less that level [F, n, l]
     strengths: Tensor  # the strength of attention there, less its mean over train [n, l]
 
 
 def _choose(
-    regression: _Regression, labels: Rows, ridges: Sequence[float]
+    regression: _Regression, labels: Rows, penalties: Sequence[Penalty]
 ) -> tuple[ClosedForm, _Solved]:
-    """The best λ for some labels, with the weights of the parts, and the regressions with it."""
-    solved = regression.solve(labels, ridges)
+    """The best penalty for some labels, with the weights of the parts, and the regressions with
+    it.
+    """
+    solved = regression.solve(labels, penalties)
     gold = regression.validation.split.gold[regression.judged][:, labels].toarray() != 0
     prior = _log_odds(regression.train, labels, solved.scores.device)
     target = torch.from_numpy(gold).to(prior.device)
     fits = [
-        _fit_parts(ridge, scores, solved.strengths, prior, target)
-        for ridge, scores in zip(ridges, solved.scores, strict=True)
+        _fit_parts(penalty, scores, solved.strengths, prior, target)
+        for penalty, scores in zip(penalties, solved.scores, strict=True)
     ]
     best = min(range(len(fits)), key=lambda number: fits[number].loss)
-    return fits[best], replace(solved, weights=solved.weights[best : best + 1])
+    one = slice(best, best + 1)
+    return fits[best], replace(solved, weights=solved.weights[one], levels=solved.levels[one])
 
 
 @dataclass(frozen=True)
@@ -179,15 +196,15 @@ class _Regression:
     batch: Room | int
     session: Session
 
-    def solve(self, labels: Rows, ridges: Sequence[float]) -> _Solved:
+    def solve(self, labels: Rows, penalties: Sequence[Penalty]) -> _Solved:
         """The regressions of some labels, scored on validation."""
         size, device = self.decoder.gathered_size, self.hardware.device
-        seen, count = size * (2 if self.decoder.mean_share else 1), len(labels)
+        ways, count = len(penalties), len(labels)
         solved = _Solved(
-            weights=torch.zeros(len(ridges), count, seen, device=device),
-            centres=torch.zeros(count, seen, device=device),
+            weights=torch.zeros(ways, 2, count, size, device=device),
+            levels=torch.zeros(ways, count, device=device),
             usual=torch.zeros(count, device=device),
-            scores=torch.zeros(len(ridges), len(self.judged), count, device=device),
+            scores=torch.zeros(ways, len(self.judged), count, device=device),
             strengths=torch.zeros(len(self.judged), count, device=device),
         )
         held = BYTES_HELD["cpu" if device.type == "cpu" else "cuda"]
@@ -196,36 +213,30 @@ class _Regression:
             for first in range(0, count, room):
                 some = slice(first, min(first + room, count))
                 sums = self._add_up(torch.from_numpy(labels[some]).to(device))
-                solved.weights[:, some] = sums.solve(ridges, held)
-                solved.centres[some], solved.usual[some] = sums.centres, sums.strengths
+                weights = solved.weights[:, :, some] = sums.solve(penalties, held)
+                solved.levels[:, some] = (weights * sums.centres).sum((1, 3))
+                solved.usual[some] = sums.strengths
                 self._score(labels, some, solved)
                 task.advance(some.stop - some.start)
         self.hardware.processes.add([solved.scores, solved.strengths])
         return solved
 
-    def split(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights [.., V] of what is gathered and of the mean [.., H]."""
-        share, size = self.decoder.mean_share, self.decoder.gathered_size
-        gathered, of_mean = weights[..., :size], weights[..., size:]
-        return gathered, share * of_mean if share else torch.zeros_like(gathered)
-
     def _add_up(self, labels: Tensor) -> _Sums:
         documents = np.arange(len(self.train.split))
         gold = self.train.split.gold[:, labels.cpu().numpy()]
         targets = torch.from_numpy(gold.toarray().astype(np.float32)).to(labels.device)
-        sums = _Sums(targets, self.decoder.gathered_size, self.decoder.mean_share)
+        sums = _Sums(targets, self.decoder.gathered_size, sees_mean=self.decoder.sees_mean)
         for rows, found in self._read(self.train, documents, labels):
             sums.add(rows, found)
         sums.finish(self.hardware.processes)
         return sums
 
     def _score(self, labels: Rows, some: slice, solved: _Solved) -> None:
-        weights = solved.weights[:, some]
-        own, of_mean = self.split(weights)
-        level = (weights * solved.centres[some]).sum(2)
-        wanted = torch.from_numpy(labels[some]).to(level.device)
+        own, of_mean = solved.weights[:, :, some].unbind(1)
+        wanted = torch.from_numpy(labels[some]).to(own.device)
         for rows, found in self._read(self.validation, self.judged, wanted):
-            scores = torch.einsum("bv,flv->fbl", found.mean, own + of_mean) - level.unsqueeze(1)
+            scores = torch.einsum("bv,flv->fbl", found.mean, own + of_mean)
+            scores -= solved.levels[:, some].unsqueeze(1)
             scores += torch.einsum("blv,flv->fbl", found.change, own)
             solved.scores[:, rows, some] = scores
             solved.strengths[rows, some] = found.strength - solved.usual[some]
@@ -254,10 +265,10 @@ class _Sums:
     Of few documents (N below the size of what a classifier sees) the changes themselves are kept.
     """
 
-    def __init__(self, targets: Tensor, size: int, share: float) -> None:
+    def __init__(self, targets: Tensor, size: int, *, sees_mean: bool) -> None:
         documents, labels = targets.shape
-        self.targets, self.size, self.share = targets, size, share
-        self.few = documents < size * (2 if share else 1)
+        self.targets, self.size = targets, size
+        self.few = documents < size * (2 if sees_mean else 1)
         new = partial(torch.zeros, device=targets.device)
         self.means = new(documents, size)
         self.totals = new(2, labels, size)  # Σ δ over all documents, and over the label's own
@@ -303,26 +314,35 @@ class _Sums:
         mean = self.means.mean(0)
         self.means -= mean
         self.change = self.totals[0] / documents  # δ̄ [l, H]
-        self.centres = mean + self.change
+        self.centres = torch.stack([mean + self.change, mean.expand_as(self.change)])  # [2, l, H]
         if not self.few:
             self.own[1] -= self.totals[0].unsqueeze(2) * mean
-        if self.share:
-            of_mean = (self.share * mean).expand_as(self.centres)
-            self.centres = torch.cat([self.centres, of_mean], dim=1)
 
-    def solve(self, ridges: Sequence[float], held: int) -> Tensor:
-        """Weights for each λ [F, l, V], with so many bytes for the squares of labels."""
+    def solve(self, penalties: Sequence[Penalty], held: int) -> Tensor:
+        """Weights of what is gathered and of the mean for each penalty [F, 2, l, H], with so many
+        bytes for the squares of labels.
+        """
         own, shared = (self.has_own > 0).nonzero()[:, 0], (self.has_own == 0).nonzero()[:, 0]
-        solve = self._solve_by_documents if self.few else self._solve_by_dimensions
-        width = len(self.means) if self.few else self.centres.shape[1]
-        weights = self.centres.new_zeros(len(ridges), *self.centres.shape)
-        for some in torch.split(own, max(1, held // (16 * width * width))):
-            weights[:, some] = solve(some.unsqueeze(1), ridges)[:, :, 0]
+        width = len(self.means) if self.few else 2 * self.size
+        groups = [
+            some.unsqueeze(1) for some in torch.split(own, max(1, held // (16 * width * width)))
+        ]
         if len(shared):  # attention is even everywhere: one regression for all of them
-            weights[:, shared] = solve(shared.unsqueeze(0), ridges)[:, 0]
+            groups.append(shared.unsqueeze(0))
+        solve = self._solve_by_documents if self.few else self._solve_by_dimensions
+        weights = self.means.new_zeros(len(penalties), *self.centres.shape)
+        for share in {penalty.share for penalty in penalties}:
+            these = [number for number, one in enumerate(penalties) if one.share == share]
+            ridges = [penalties[number].ridge for number in these]
+            for labels in groups:
+                found = solve(labels, ridges, share)  # [F, g, k, V]
+                for number, of_penalty in zip(these, found, strict=True):
+                    weights[number, 0, labels] = of_penalty[..., : self.size]
+                    if share:
+                        weights[number, 1, labels] = share * of_penalty[..., self.size :]
         return weights
 
-    def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
+    def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float], share: float) -> Tensor:
         """Weights [F, g, k, V] of labels [g, k]: those of a group share their squares."""
         first = labels[:, 0]
         even = self.means.T @ self.means
@@ -332,19 +352,19 @@ class _Sums:
         squares -= len(self.means) * spread.unsqueeze(2) * spread.unsqueeze(1)
         right = self.targets.T @ self.means  # [l, H]
         own = right + self.totals[1] - self.targets.sum(0).unsqueeze(1) * self.change
-        if not self.share:
+        if not share:
             return _solve(squares, own[labels], ridges)
-        mixed = self.share * (mixed + even)
-        even = (self.share**2 * even).expand_as(squares)
+        mixed = share * (mixed + even)
+        even = (share**2 * even).expand_as(squares)
         both = torch.cat([torch.cat([squares, mixed], 2), torch.cat([mixed.mT, even], 2)], 1)
-        return _solve(both, torch.cat([own, self.share * right], 1)[labels], ridges)
+        return _solve(both, torch.cat([own, share * right], 1)[labels], ridges)
 
-    def _solve_by_documents(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
+    def _solve_by_documents(self, labels: Tensor, ridges: Sequence[float], share: float) -> Tensor:
         """The same, from the products of documents with one another."""
         first = labels[:, 0]
         states = self.means + self.own[first] - self.change[first].unsqueeze(1)  # [g, N, H]
-        if self.share:
-            states = torch.cat([states, (self.share * self.means).expand_as(states)], dim=2)
+        if share:
+            states = torch.cat([states, (share * self.means).expand_as(states)], dim=2)
         centred = (self.targets - self.targets.mean(0)).T
         solved = _solve(torch.bmm(states, states.mT), centred[labels], ridges)
         return solved @ states
@@ -363,7 +383,7 @@ def _solve(squares: Tensor, right: Tensor, ridges: Sequence[float]) -> Tensor:
 
 
 def _fit_parts(
-    ridge: float, scores: Tensor, strengths: Tensor, prior: Tensor, gold: Tensor
+    penalty: Penalty, scores: Tensor, strengths: Tensor, prior: Tensor, gold: Tensor
 ) -> ClosedForm:
     """Weights of the parts by logistic regression on pairs [n, L], by Newton's method with
     halved steps.
@@ -393,7 +413,7 @@ def _fit_parts(
         weights, loss = weights - share * step, new
     a, strength, b, constant = (weights / scale).tolist()
     return ClosedForm(
-        ridge=ridge,
+        penalty=penalty,
         scale=a,
         strength=strength,
         prior=b,

@@ -32,11 +32,6 @@ from plant_decoders.label_tables import (
 from plant_decoders.planted_prior import make_prior, plants
 from plant_decoders.pooled_states import PooledStates
 
-POOLED_SHARE = 0.5
-"""The mean state counts so much beside what attention gathers: in a regression of both, its
-ridge is four times as large.
-"""
-
 
 class LabelAttention(PairwiseDecoder):
     """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the
@@ -74,7 +69,7 @@ class LabelAttention(PairwiseDecoder):
         )
         self.prior = make_prior(options, shape, options.heads)
         self.pooled = PooledStates(labels, hidden) if options.pooled else None
-        self.mean_share = POOLED_SHARE if options.pooled else 0.0
+        self.sees_mean = options.pooled
 
     @property
     def needs_words(self) -> bool:

@@ -167,7 +167,7 @@ class LabelWise(PairwiseDecoder):
         self.prior = prior
         self.queries, self.vectors, self.bias = queries, vectors, bias
         self.elements = elements
-        self.gathered_size, self.mean_share = vectors.shape[1], 0.0
+        self.gathered_size, self.sees_mean = vectors.shape[1], False
 
     @property
     def needs_words(self) -> bool:

@@ -183,7 +183,7 @@ class JointLaat(PairwiseDecoder):
         self.to_context = nn.Linear(len(names), options.context, bias=False)
         nn.init.normal_(self.to_context.weight, std=DEVIATION)
         self.context = normal_table(shape.labels, options.context, DEVIATION)
-        self.gathered_size, self.mean_share = size, 0.0
+        self.gathered_size, self.sees_mean = size, False
 
     @property
     def groups(self) -> Tensor:

@@ -102,7 +102,7 @@ class Planted(Averaging):
 
     def __init__(self, shape: DecoderShape, fault: str) -> None:
         super().__init__(shape, fault)
-        self.gathered_size, self.mean_share = shape.hidden, 0.0
+        self.gathered_size, self.sees_mean = shape.hidden, False
         self.bias = nn.Parameter(torch.zeros(shape.labels))
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:

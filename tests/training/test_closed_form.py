@@ -87,7 +87,7 @@ def test_equals_a_plain_loop(
     for label in range(4):
         states, own = seen[:, label], targets[:, label]
         centred = states - states.mean(0)
-        squares = centred.T @ centred + chosen.ridge * torch.eye(centred.shape[1])
+        squares = centred.T @ centred + chosen.penalty.ridge * torch.eye(centred.shape[1])
         weights = torch.linalg.solve(squares.double(), centred.T @ (own - own.mean()))
         prior = torch.logit(own.mean(), eps=closed_form.PRIOR_MARGIN)
         share = (found[0][:, label] - states.mean(0)) @ weights
@@ -102,29 +102,38 @@ def test_labels_share_what_the_documents_without_their_words_say(
 ) -> None:
     """The last label has no word in any document: it has the regression of the means."""
     monkeypatch.setattr(closed_form, "CHANGES_HELD", 50)
-    size, labels, ridges = 12, 4, (3.0, 10.0)
+    size, labels = 12, 4
+    penalties = [closed_form.Penalty(ridge, share) for ridge in (3.0, 10.0)]
     draw = torch.Generator().manual_seed(documents)
     mean = torch.randn(documents, size, generator=draw)
     change = torch.randn(documents, labels, size, generator=draw)
     change *= torch.rand(documents, labels, 1, generator=draw) < 0.4
     change[:, -1] = 0
     targets = (torch.rand(documents, labels, generator=draw) < 0.3).float()
-    sums = closed_form._Sums(targets, size, share)
+    sums = closed_form._Sums(targets, size, sees_mean=share > 0)
     for rows in torch.randperm(documents, generator=draw).split(7):
         strength = torch.full((len(rows), labels), 2.0)
         sums.add(rows, Gathered(mean[rows], change[rows], strength))
     sums.finish(CPU.processes)
-    found = sums.solve(ridges, 1 << 20)
+    found = sums.solve(penalties, 1 << 20)
     for label in range(labels):
         seen = (mean + change[:, label]).double()
         if share:
             seen = torch.cat([seen, share * mean.double()], dim=1)
-        torch.testing.assert_close(sums.centres[label].double(), seen.mean(0), atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            sums.centres[0, label].double(), seen.mean(0)[:size], atol=1e-5, rtol=0
+        )
         centred, own = seen - seen.mean(0), targets[:, label].double()
-        for number, ridge in enumerate(ridges):
+        for number, (ridge, _) in enumerate(penalties):
             squares = centred.T @ centred + ridge * torch.eye(seen.shape[1])
             expected = torch.linalg.solve(squares, centred.T @ (own - own.mean()))
-            torch.testing.assert_close(found[number, label].double(), expected, atol=1e-5, rtol=0)
+            gathered, of_mean = found[number, :, label].double()
+            torch.testing.assert_close(gathered, expected[:size], atol=1e-5, rtol=0)
+            if share:
+                expected[size:] *= share
+                torch.testing.assert_close(of_mean, expected[size:], atol=1e-5, rtol=0)
+            else:
+                assert not of_mean.any()
     assert sums.strengths.tolist() == pytest.approx([2.0] * labels)
 
 
@@ -136,8 +145,8 @@ def test_of_many_labels_some_choose_the_ridge(
     before = read(network, VALIDATION)[1]
     monkeypatch.setattr(closed_form, "RIDGE_LABELS", 3)
     apart = fit(network)
-    assert apart.ridge in closed_form.RIDGES
-    if apart.ridge == together.ridge:
+    assert apart.penalty.ridge in closed_form.RIDGES
+    if apart.penalty == together.penalty:
         torch.testing.assert_close(read(network, VALIDATION)[1], before, rtol=1e-3, atol=1e-3)
 
 
@@ -147,7 +156,7 @@ def test_the_parts_are_weighted_as_a_logistic_regression_says() -> None:
     prior = torch.tensor([-2.0, 0.0, 1.0])
     logits = 1.5 * scores - 0.5 * strengths + 0.8 * prior + 0.3
     truth = torch.rand(400, 3, generator=draw) < torch.sigmoid(logits)
-    found = closed_form._fit_parts(30.0, scores, strengths, prior, truth)
+    found = closed_form._fit_parts(closed_form.Penalty(30.0, 0.0), scores, strengths, prior, truth)
     weights = torch.tensor([found.scale, found.strength, found.prior, found.constant]).double()
     parts = [scores, strengths, prior.expand_as(scores), torch.ones_like(scores)]
     table = torch.stack([part.flatten() for part in parts], 1).double()
@@ -162,7 +171,9 @@ def test_a_constant_part_does_no_harm() -> None:
     draw = torch.Generator().manual_seed(3)
     scores = torch.randn(50, 3, generator=draw)
     truth = torch.rand(50, 3, generator=draw) < torch.sigmoid(scores)
-    found = closed_form._fit_parts(1.0, scores, torch.zeros(50, 3), torch.zeros(3), truth)
+    found = closed_form._fit_parts(
+        closed_form.Penalty(1.0, 0.0), scores, torch.zeros(50, 3), torch.zeros(3), truth
+    )
     assert np.isfinite([found.scale, found.strength, found.prior, found.constant]).all()
     assert found.scale > 0.5
 

@@ -163,7 +163,7 @@ def test_the_head_that_is_planted_gives_its_formula(pooled: bool) -> None:
     weights, of_mean = torch.randn(
         2, LABELS, decoder.gathered_size, generator=draw, dtype=torch.float64
     )
-    of_mean *= decoder.mean_share
+    of_mean *= decoder.sees_mean
     constant = torch.randn(LABELS, generator=draw, dtype=torch.float64)
     decoder.plant_head(weights, of_mean, constant, 0.7)
     mean, change, strength = decoder.gather_with_strength(reading, labels)
