@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -331,15 +331,13 @@ class _Sums:
             groups.append(shared.unsqueeze(0))
         solve = self._solve_by_documents if self.few else self._solve_by_dimensions
         weights = self.means.new_zeros(len(penalties), *self.centres.shape)
-        for share in {penalty.share for penalty in penalties}:
+        for share, labels in product({penalty.share for penalty in penalties}, groups):
             these = [number for number, one in enumerate(penalties) if one.share == share]
-            ridges = [penalties[number].ridge for number in these]
-            for labels in groups:
-                found = solve(labels, ridges, share)  # [F, g, k, V]
-                for number, of_penalty in zip(these, found, strict=True):
-                    weights[number, 0, labels] = of_penalty[..., : self.size]
-                    if share:
-                        weights[number, 1, labels] = share * of_penalty[..., self.size :]
+            found = solve(labels, [penalties[number].ridge for number in these], share)
+            for number, of_penalty in zip(these, found, strict=True):  # [g, k, V]
+                weights[number, 0, labels] = of_penalty[..., : self.size]
+                if share:
+                    weights[number, 1, labels] = share * of_penalty[..., self.size :]
         return weights
 
     def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float], share: float) -> Tensor:
