@@ -190,7 +190,7 @@ def test_own_weights_are_read_too(
             "'encoder.layers.2.weight_hh' have no place in this network",
         ),
         (
-            {"0.rnns.1.module.bias_hh_l0": torch.nan},
+            {"0.rnns.1.module.bias_hh_l0": -torch.inf},
             "'encoder.layers.1.bias_hh' hold what is not a finite number",
         ),
         (

@@ -142,9 +142,9 @@ def test_one_word_is_refused(clinic: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="vocabulary of 0 words"):
         clinic("pretrain-lm", *LM, "pretrain-lm.min_count=100000")
     rows = [
-        (split, "fever fever fever", [label])
-        for split in ("train", "validation", "test")
-        for label in ("a", "b")
+        (split, " ".join(["fever"] * count), [label])
+        for split, counts in (("train", (2, 4)), ("validation", (1, 3)), ("test", (5, 7)))
+        for label, count in zip("ab", counts, strict=True)
     ]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(
         tmp_path / "one.parquet"
