@@ -75,7 +75,11 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     purpose = Purpose(language, labels["label"], spoken=lambda: record.analyser.shares)
     ids = None if options.old is None else find_ids(Path(options.old), purpose)
     new, remarks = read_respelled(Path(options.vocabulary), purpose, ids=ids)
-    new = _name_by_titles(labels, new)
+    named = _find_names(labels, new)
+    new = new.with_columns(
+        pl.col("label").replace(named),
+        pl.col("replaced_by").list.eval(pl.element().replace(named)),
+    )
     for remark in remarks:
         context.reporter.note(remark)
     found = labels.join(new, on="label", how="semi").height
@@ -90,11 +94,11 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
             "labels that the run does not have count as added; --old names the earlier edition, "
             "whose labels are not new"
         )
-    else:
-        mapping = {
-            ids.get(label, label): [ids.get(one, one) for one in found]
-            for label, found in mapping.items()
-        }
+    known = {**(ids or {}), **named}
+    mapping = {
+        known.get(label, label): [known.get(one, one) for one in found]
+        for label, found in mapping.items()
+    }
     rows = list(_find_edits(labels, new, mapping, None if ids is None else {*ids.values()}))
     write_table(
         guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output
@@ -114,24 +118,20 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     )
 
 
-def _name_by_titles(labels: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """A new edition whose labels are named as those of the run: by their titles, where most of
-    these are.
+def _find_names(labels: pl.DataFrame, new: pl.DataFrame) -> dict[str, str]:
+    """The labels of new ids of an edition: their titles, where most labels of the run are titles.
+    Else they are the ids.
     """
     titled = labels.filter(pl.col("title").is_not_null())
     if 2 * titled.filter(pl.col("label") == pl.col("title")).height <= titled.height:
-        return new
+        return {}
     free = new.filter(
         ~pl.col("label").is_in(labels["label"].implode())
         & ~pl.col("title").is_in(labels["label"].implode())
         & pl.col("title").is_unique()
         & ~pl.col("deprecated")
     )
-    names = dict(free.select("label", "title").iter_rows())
-    return new.with_columns(
-        pl.col("label").replace(names),
-        pl.col("replaced_by").list.eval(pl.element().replace(names)),
-    )
+    return dict(free.select("label", "title").iter_rows())
 
 
 def _read_mapping(path: str | None) -> dict[str, list[str]]:

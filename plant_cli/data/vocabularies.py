@@ -255,14 +255,12 @@ def read_respelled(
     whatever its title is now.
     """
     table, remarks = read_vocabulary(path, purpose, encoding)
-    known = table.filter(pl.col("label").is_in([*(ids or {})])).with_columns(
-        pl.col("label").replace(ids or {}), written="label"
-    )
-    unknown = table.filter(~pl.col("label").is_in([*(ids or {})]))
-    used = pl.Series("label", purpose.used).filter(
-        ~pl.Series("label", purpose.used).is_in(known["label"].implode())
-    )
-    aligned, said = align(unknown, used)
+    ids = ids or {}
+    is_known = pl.col("label").is_in([*ids])
+    known = table.filter(is_known).with_columns(pl.col("label").replace(ids), written="label")
+    used = pl.Series("label", purpose.used)
+    used = used.filter(~used.is_in(known["label"].implode()))
+    aligned, said = align(table.filter(~is_known), used)
     respelled = known.filter(pl.col("written") != pl.col("label"))
     aligned = pl.concat([respelled.select(aligned.columns), aligned])
     replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique(

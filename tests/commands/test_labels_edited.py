@@ -222,6 +222,10 @@ def test_labels_that_are_titles_are_followed_by_their_ids(titled: Path, tmp_path
     assert "2 labels take a title that another one had" in found.tables[0].notes[-1]
     (tmp_path / "edits.csv").unlink()
     assert diff(titled, tmp_path, vocabulary=edition(OF_TITLES), **options).summary == {}
+    (tmp_path / "edits.csv").unlink()
+    (tmp_path / "map.csv").write_text("old,new\nx:9,x:11\n")  # ids, as in the editions
+    diff(titled, tmp_path, vocabulary=edition(new), mapping=str(tmp_path / "map.csv"), **options)
+    assert ("merge", "burnt finger", "burnt finger", "cough") in read(tmp_path / "edits.csv")
 
 
 def test_the_edits_of_a_large_catalogue_are_those_that_were_made() -> None:
