@@ -104,9 +104,8 @@ def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[st
         found["text_column"] = text
         left = left.drop(text.split(","), strict=False)
     if "labels_column" in open_ - found.keys():
-        texts = sample.select(
-            text_columns(found.get("text_column", data.text_column), sample.columns)
-        )
+        named = text_columns(found.get("text_column", data.text_column), sample.columns)
+        texts = sample.select(name for name in named if name in sample.columns)
         if labels := _prefer_known(weigh_labels(left, texts), left, data):
             found["labels_column"] = _pick("labels_column", labels, where)
     return found

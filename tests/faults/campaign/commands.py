@@ -176,7 +176,7 @@ def listing(folder: Path) -> set[tuple[str, str]]:
     of its stage.
 
     Checkpoints are passed over, for when they are taken depends on the clock; so is what the record
-    says of times.
+    says of times, and the command that a result names.
     """
     outputs, files = {}, set()
     if (folder / "stage.json").exists():
@@ -184,7 +184,10 @@ def listing(folder: Path) -> set[tuple[str, str]]:
         outputs, files = record["outputs"], {("status", str(record["status"]))}
     for path in folder.rglob("*"):
         name = str(path.relative_to(folder))
-        if path.is_file() and not name.startswith("checkpoints/") and name != "stage.json":
+        if path.is_file() and name == "significance.json":
+            result = json.loads(path.read_text("utf-8")) | {"command": "any"}
+            files |= {(name, json.dumps(result)), (name, "output" if name in outputs else "")}
+        elif path.is_file() and not name.startswith("checkpoints/") and name != "stage.json":
             files |= {(name, hash_file(path)), (name, outputs.get(name, "no output"))}
     return files
 
