@@ -189,9 +189,11 @@ def find_empty_train(frames: Frames) -> Iterator[Finding]:
     """No training documents, or none with a label."""
     train = frames.get("train", pl.DataFrame({"labels": []}, schema={"labels": pl.List(pl.String)}))
     if not tidy(train)["labels"].list.len().sum():
+        others = [(name, frame.height) for name, frame in frames.items() if name != "train"]
+        held = [("train", train.height), *others]
         yield Finding(
             what="of the training documents have a label",
-            where=f"train, {train.height:,} documents",
+            where="; ".join(f"{name}, {count:,} documents" for name, count in held),
             count=0,
             expected="at least one labelled training document",
             todo="name the right column with --labels-column, and check the values of the split "

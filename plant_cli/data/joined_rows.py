@@ -11,11 +11,13 @@ import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, SplitName
 from plant_cli.data.documents import conform_part, parts_of, tidy, with_parts
+from plant_cli.data.files import hash_each
 from plant_cli.data.tables import collect
 
 _SHARE = 0.1  # of rows of several labels repeat a text with others: two people, or two exports
 _HELD_OUT: tuple[SplitName, ...] = ("test", "validation", "train")
 """Where a document goes whose rows stand in several splits: training must not have seen it."""
+_LEAVING = 0.5  # of the documents of train would so leave it: rows were split, not documents
 _ROW = "row of the part"
 _NUMBERED = r"^(?:train-|validation-|test-)?(\d+)$"
 
@@ -76,17 +78,16 @@ def _find_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame | None, list[str]]:
     )
     if by_id.height:
         return by_id.with_columns(group=pl.col("doc_id").rank("dense")), []
-    alone = int(rows["count"].max() or 0) <= 1  # type: ignore[arg-type]
-    one = ["text"] if alone else ["text", "split"]  # else the same text in two splits is a leak
-    differing = filled.filter(pl.col("labels").n_unique().over(one) > 1)
+    differing = filled.filter(pl.col("labels").n_unique().over("text") > 1)
     if not differing.height:
         return None, []
+    alone = int(rows["count"].max() or 0) <= 1  # type: ignore[arg-type]
     many = _numbered(rows) and differing.height >= _SHARE * rows.height
     if not (alone or many):
         texts = differing["text"].n_unique()
         said = f"{texts:,} texts stand in several documents with different labels, and stay so"
         return None, [f"{said} (`plant data check --fix` joins them)"]
-    return differing.with_columns(group=pl.struct(one).rank("dense")), []
+    return differing.with_columns(group=pl.col("text").rank("dense")), []
 
 
 def _numbered(rows: pl.DataFrame) -> bool:
@@ -103,13 +104,13 @@ class _Joined:
     gone: pl.DataFrame  # its other rows
     ids: Mapping[str, str]  # of those: the id of the document
     across: int  # documents whose rows stood in several splits
+    drawn: bool  # whether one of their rows was drawn to say the split
 
     @classmethod
     def of(cls, dataset: Dataset, rows: pl.DataFrame, found: pl.DataFrame) -> _Joined:
         place = ["split", "part", _ROW]
-        order = pl.col("split").replace_strict({name: n for n, name in enumerate(_HELD_OUT)})
-        ranked = found.with_row_index("order").sort(order, "order")
-        first = ranked.unique("group", keep="first", maintain_order=True)
+        drawn = _leave_train(rows, found)
+        first = _draw_rows(found) if drawn else _hold_out_rows(found)
         written = pl.concat(_read_labels(dataset, found)).join(found, on=place).sort(place[1:])
         labels = (
             written.select("group", "split", "written")
@@ -124,7 +125,7 @@ class _Joined:
         names = gone.join(kept.select("group", kept="doc_id"), on="group")
         moved = names.filter(pl.col("doc_id") != pl.col("kept")).select("doc_id", "kept")
         splits = found.group_by("group").agg(pl.col("split").n_unique())
-        return cls(kept, gone, dict(moved.iter_rows()), int((splits["split"] > 1).sum()))
+        return cls(kept, gone, dict(moved.iter_rows()), int((splits["split"] > 1).sum()), drawn)
 
     def parts(self, dataset: Dataset, name: SplitName) -> Iterator[pl.LazyFrame]:
         """The parts of a split with each document once."""
@@ -152,12 +153,40 @@ class _Joined:
             f"{rows:,} rows hold {documents:,} documents: rows of one text are joined, "
             "and their labels with them"
         )
+        where = (
+            "that of a row drawn for each, as most of train had left it for test and validation"
+            if self.drawn
+            else "in test, else in validation"
+        )
         return said + (
-            f"; {self.across:,} documents stood in several splits, and are now in one: "
-            "in test, else in validation"
+            f"; {self.across:,} documents stood in several splits, and are now in one: {where}"
             if self.across
             else ""
         )
+
+
+def _leave_train(rows: pl.DataFrame, found: pl.DataFrame) -> bool:
+    """Whether most documents of train leave it where test and validation come first."""
+    splits = found.group_by("group").agg(pl.col("split").unique())["split"]
+    of_train = splits.filter(splits.list.contains("train"))
+    leaving = of_train.filter(of_train.list.len() > 1).len()
+    alone = rows.filter(split="train").height - found.filter(split="train").height
+    return leaving > _LEAVING * (alone + of_train.len())
+
+
+def _hold_out_rows(found: pl.DataFrame) -> pl.DataFrame:
+    """The first row of each document in test, else in validation, else in train."""
+    order = pl.col("split").replace_strict({name: n for n, name in enumerate(_HELD_OUT)})
+    ranked = found.with_row_index("order").sort(order, "order")
+    return ranked.unique("group", keep="first", maintain_order=True)
+
+
+def _draw_rows(found: pl.DataFrame) -> pl.DataFrame:
+    """A row of each document, by a hash of its first id: splits keep their shares."""
+    first = found.unique("group", keep="first", maintain_order=True)
+    drawn = first.select("group", draw=pl.Series(hash_each(first["doc_id"]), dtype=pl.UInt64))
+    place = pl.int_range(pl.len()).over("group") == pl.col("draw") % pl.len().over("group")
+    return found.join(drawn, on="group", maintain_order="left").filter(place)
 
 
 def _read_labels(dataset: Dataset, found: pl.DataFrame) -> Iterator[pl.DataFrame]:

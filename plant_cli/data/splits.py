@@ -195,7 +195,10 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
             "ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
         )
         raise DataError(
-            what, where=str(data.path), expected="a part of the corpus that is not empty", todo=todo
+            what,
+            where="; ".join([str(data.path), *remarks]),
+            expected="a part of the corpus that is not empty",
+            todo=todo,
         )
     remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
     kept = {

@@ -113,7 +113,7 @@ NEAR_TRAIN, NEAR_TEST = (
         (
             checks.find_empty_train,
             {"test": [("b", LONG, ["x"])]},
-            ("fatal", 0, "train, 0 documents"),
+            ("fatal", 0, "train, 0 documents; test, 1 documents"),
         ),
         (
             checks.find_unlabelled,
@@ -171,7 +171,7 @@ def test_what_a_check_finds(
 def test_no_labels_at_all(labels: list[str | None] | None) -> None:
     filled = [] if labels is None else labels
     finding = only(checks.find_empty_train, train=[("a", LONG, filled)], test=[("b", LONG, ["x"])])
-    assert (finding.level, finding.where) == ("fatal", "train, 1 documents")
+    assert (finding.level, finding.where) == ("fatal", "train, 1 documents; test, 1 documents")
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,31 @@ def test_a_document_of_several_splits_is_kept_where_training_does_not_see_it() -
     assert "1 documents stood in several splits" in remarks[0]
 
 
+@pytest.mark.parametrize("labels", [["a"], ["a", "x"]], ids=["one", "several"])
+def test_a_corpus_whose_records_all_repeat_in_another_split_still_trains(labels: list[str]) -> None:
+    texts = [f"text number {number} of the corpus" for number in range(100)]
+    train = [(f"train-{number}", text, labels) for number, text in enumerate(texts)]
+    test = [(f"test-{number}", text, [*labels[1:], "b"]) for number, text in enumerate(texts)]
+    joined, remarks = join_rows(make(train, test=test))
+    sizes = {name: len(read(joined, name)) for name in ("train", "test")}
+    assert sum(sizes.values()) == 100
+    assert 30 < sizes["train"] < 70
+    kept = [*read(joined).values(), *read(joined, "test").values()]
+    assert all(set(found) == {*labels, "b"} for found in kept)
+    assert "100 documents stood in several splits, and are now in one: that of a row" in remarks[0]
+
+
+def test_rows_that_were_split_at_random_keep_the_shares_of_the_splits() -> None:
+    split = ["train"] * 8 + ["validation", "test"]
+    parts: dict[str, list[tuple[str, str, list[str]]]] = {"validation": [], "test": [], "train": []}
+    for number in range(200):
+        for row, name in enumerate(split):
+            parts[name].append((f"{number}-{row}", f"text {number}", [f"label {row}"]))
+    joined, _ = join_rows(make(parts.pop("train"), **parts))
+    assert 140 < len(read(joined)) < 180
+    assert all(len(found) == 10 for found in read(joined).values())
+
+
 def test_rows_of_one_id_and_other_texts_are_refused(tmp_path: Path) -> None:
     rows = [("D0", TEXTS[0], ["a"]), ("D0", TEXTS[1], ["b"]), ("D1", TEXTS[2], ["a"])]
     joined, _ = join_rows(make(rows))
