@@ -60,8 +60,6 @@ from plant_cli.data.words import count_known as count_known
 from plant_cli.data.words import document_frequencies as document_frequencies
 from plant_cli.data.words import find_words as find_words
 from plant_cli.data.words import word_frequencies as word_frequencies
-from plant_cli.evaluation.auc import average_auc as average_auc
-from plant_cli.evaluation.auc import pooled_auc as pooled_auc
 from plant_cli.evaluation.counters import Booleans as Booleans
 from plant_cli.evaluation.counters import Floats as Floats
 from plant_cli.evaluation.counters import Integers as Integers

@@ -1,7 +1,12 @@
 """The field's metrics: the specs and options of each family.
 
 Every `compute_…` takes predictions beside gold (N documents) and the family's options, and returns
-one metric for each name.
+one metric for each name. `of_assigned` measures the labels that are assigned, `of_ranks` the lists
+of best labels, and `of_all_scores` the score of every label. Its engine is `auc`: the area under
+the ROC curve in many resamples at once.
+
+They need numpy and scipy, which are imported when a metric is computed; AUC alone needs torch. Of
+the core they use counters of documents and labels (`plant_cli.kit`), which resamples weigh again.
 """
 
 from __future__ import annotations

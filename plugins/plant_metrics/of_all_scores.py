@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput, WeightedMetric
-from plant_cli.kit import average_auc, pooled_auc
+from plant_metrics.auc import average_auc, pooled_auc
 
 
 def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:

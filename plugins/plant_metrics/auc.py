@@ -18,9 +18,8 @@ from scipy.sparse import csc_array, csr_array
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from plant_cli.api.metrics import AllScores
-from plant_cli.evaluation.counters import Floats, Integers
-from plant_cli.network.compute import each
+from plant_cli.api import AllScores
+from plant_cli.kit import Floats, Integers, each
 
 Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
