@@ -488,6 +488,13 @@ class DataSection(Options):
         200, "At least this many documents are held out (never more than a fifth of train).", ge=1
     )
 
+    @property
+    def answer_flags(self) -> str:
+        """The flags that choose a question or people; empty where none is given."""
+        asked = [] if self.question is None else [f"--question {self.question}"]
+        asked += [] if self.annotators == "any" else [f"--annotators {self.annotators}"]
+        return " ".join(asked)
+
 
 class ModelSection(Options):
     """The network: which backbone reads the text and which decoder scores the labels (recipe

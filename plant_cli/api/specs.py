@@ -230,6 +230,8 @@ class DatasetSpec(Spec):
     """True if the path may also be the id of a data set on a hub, which is asked for only if
     the user names it.
     """
+    answers: bool = False
+    """True if `load` follows `data.question` and `data.annotators`; else they are refused."""
     card: DatasetCard | None = None
     """Facts about a published corpus, shown by `plant data info NAME`."""
 

@@ -57,6 +57,7 @@ def load_dataset(
         (data.dataset, True) if data.dataset.name != ANY else _recognise(context, data, note)
     )
     spec, options = context.component(DatasetSpec, chosen)
+    _require_answers(spec, data)
     if not fits and data.path is not None:
         data = _fill_columns(spec, data, note)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):
@@ -75,6 +76,17 @@ def load_dataset(
     dataset = replace(dataset, reader=_name_stranger(context, spec))
     with naming_reader(dataset):
         return _complete(dataset, data, spec, note, tell)
+
+
+def _require_answers(spec: DatasetSpec, data: DataSection) -> None:
+    """`UsageError` where questions or people are chosen of a format that has none."""
+    if data.answer_flags and not spec.answers:
+        raise UsageError(
+            f"the format '{spec.name}' has no questions and no annotators",
+            where=data.answer_flags,
+            expected="JSON of an annotation tool, or a table of Label Studio",
+            todo="leave it out, or name the right format with --dataset",
+        )
 
 
 def _name_stranger(context: StageContext, spec: DatasetSpec) -> str:

@@ -272,6 +272,7 @@ _TABLE_READER, *FORMATS = (
         guess="plant_datasets.table_corpora:guess" if name == "files" else None,
         write=None if write is None else f"plant_datasets.annif:{write}",
         hub=name == "huggingface-dataset",
+        answers=name in ("files", "annotations"),
     )
     for name, summary, where, write in _READERS
 )

@@ -41,6 +41,7 @@ class Answer:
     labels: Sequence[str]
     question: str = ""
     person: str = ""
+    rejected: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,11 @@ def _read_flat_argilla(row: dict[str, Any]) -> Annotated:
 
 
 def _read_prodigy(row: dict[str, Any]) -> Annotated:
-    if row.get("answer", "accept") != "accept":
-        raise PassedOver("examples that were rejected or ignored")
+    """An example of Prodigy; who rejects its one label says that the text does not have it."""
+    answer = row.get("answer", "accept")
+    single = "accept" not in row and isinstance(row.get("label"), str)
+    if answer != "accept" and not (answer == "reject" and single):
+        raise PassedOver(f"examples whose answer is {answer}")
     titles = {
         str(one["id"]): str(one.get("text") or "") or None for one in row.get("options") or ()
     }
@@ -178,7 +182,13 @@ def _read_prodigy(row: dict[str, Any]) -> Annotated:
     else:
         labels = [row["label"]] if "label" in row else spans
     own = {} if titles == {key: key for key in titles} else titles
-    return Annotated(row["text"], [Answer(labels)], titles=own)
+    person = str(row.get("_annotator_id") or row.get("_session_id") or "")
+    said = (
+        Answer(labels, person=person)
+        if answer == "accept"
+        else Answer([], person=person, rejected=labels)
+    )
+    return Annotated(row["text"], [said], titles=own, apart=True)
 
 
 def _read_doccano(row: dict[str, Any], labels: str, text: str) -> Annotated:
@@ -317,6 +327,9 @@ class _Rule:
     tasks: dict[tuple[str | None, int], list[Answer]] = field(default_factory=dict)
     several: int = 0  # documents that several people answered
     differing: int = 0  # those of them where their labels differ
+    records: int = 0  # of tasks that may stand in several
+    rejecting: int = 0  # documents with a label that was rejected
+    contradicted: int = 0  # those of them where it was also accepted
 
     def gather(self, records: Iterable[Numbered]) -> None:
         """Bring together the answers to tasks that stand in several records."""
@@ -324,6 +337,7 @@ class _Rule:
             with suppress(*_NO_TASK):
                 found = _read_annotated(json.loads(record))
                 if found.apart:
+                    self.records += 1
                     self.tasks.setdefault(found.task, []).extend(found.answers)
 
     def apply(self, found: Annotated) -> Line | None:
@@ -340,6 +354,7 @@ class _Rule:
                 people.setdefault(answer.person, {}).update(dict.fromkeys(named))
         if self.annotators not in ("any", "majority"):
             people = {who: own for who, own in people.items() if who == self.annotators}
+            answers = [answer for answer in answers if answer.person == self.annotators]
             if not people:
                 raise PassedOver(f"documents that {self.annotators} did not annotate")
         self.several += len(people) > 1
@@ -347,6 +362,9 @@ class _Rule:
         counts = Counter(label for own in people.values() for label in own)
         least = len(people) / 2 if self.annotators == "majority" else 0
         labels = [label for label, count in counts.items() if count > least]
+        rejected = {self.names.get(label, label) for one in answers for label in one.rejected}
+        self.rejecting += bool(rejected)
+        self.contradicted += bool(rejected.intersection(labels))
         return Line(labels, found.text, found.id, titles=found.titles)
 
     def parse(self, record: str, first: str) -> Line | None:
@@ -355,14 +373,25 @@ class _Rule:
 
     def remarks(self, where: str) -> list[str]:
         """What was joined, and how."""
-        if not self.several:
-            return []
-        how = "by more than half of them" if self.annotators == "majority" else "by any of them"
-        return [
-            f"{where}: {self.several:,} documents have answers of several people, who differ on "
-            f"{self.differing:,}: "
-            f"labels are those given {how} (--annotators any, majority or a NAME)"
-        ]
+        said = []
+        if self.records > len(self.tasks):
+            said.append(
+                f"{self.records:,} records hold {len(self.tasks):,} documents: answers to one "
+                "text are joined"
+            )
+        if self.rejecting:
+            said.append(
+                f"{self.rejecting:,} documents have a label that was rejected, which they do not "
+                f"get; on {self.contradicted:,} of them it was also accepted, which counts"
+            )
+        if self.several:
+            how = "by more than half of them" if self.annotators == "majority" else "by any of them"
+            said.append(
+                f"{self.several:,} documents have answers of several people, who differ on "
+                f"{self.differing:,}: "
+                f"labels are those given {how} (--annotators any, majority or a NAME)"
+            )
+        return [f"{where}: {line}" for line in said]
 
 
 @dataclass(frozen=True)
@@ -384,6 +413,7 @@ class AnnotationFormat(RecordFormat):
         numbered = bool(numbers) and all(map(str.isdecimal, numbers))
         names, file = _find_names(path) if numbered else ({}, None)
         rule = _Rule(_choose_question(found, data), data.annotators, names)
+        _require_people(found, data)
         if any(one.apart for one in found):
             for part in find_parts(path, self.accepts).values():
                 with suppress(Fault):  # told when it is read for its documents
@@ -433,6 +463,26 @@ def _choose_question(found: Sequence[Annotated], data: DataSection) -> str | Non
         if data.question is None
         else f"one of its questions: {listed or 'it has none'}",
         todo="name it: " + " or ".join(f"--question {name}" for name in list(questions)[:_SHOWN]),
+    )
+
+
+def _require_people(found: Sequence[Annotated], data: DataSection) -> None:
+    """`DataError` where people are chosen of a file that names nobody."""
+    named = any(answer.person for one in found for answer in one.answers)
+    if data.annotators != "any" and found and not named:
+        raise unknown_person(data, str(data.path), [])
+
+
+def unknown_person(data: DataSection, where: str, people: Sequence[str]) -> DataError:
+    """The error on people who did not answer."""
+    listed = ", ".join(people[:_SHOWN]) + (", …" if len(people) > _SHOWN else "")
+    return DataError(
+        f"nobody called '{data.annotators}' answered"
+        if people
+        else "the answers do not say who gave them",
+        where=f"{where}, --annotators {data.annotators}",
+        expected=f"any, majority or one of {listed}" if people else "answers of named people",
+        todo="name one of them" if people else "leave --annotators out",
     )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
-from plant_datasets.annotations import ABOUT, answer_labels
+from plant_datasets.annotations import ABOUT, answer_labels, unknown_person
 from plant_datasets.guessed_columns import mean_lengths
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
@@ -68,6 +68,7 @@ _TOOLS: Sequence[tuple[str, frozenset[str], str, str, str]] = (
     ("Web of Science", frozenset({"TI", "AB", "DE"}), "TI,AB", "DE", "UT"),
     ("Web of Science", frozenset({"TI", "AB", "ID"}), "TI,AB", "ID", "UT"),
 )
+_LABEL_STUDIO = frozenset({"id", "annotator", "annotation_id"})
 CorpusTables = Mapping[
     str, tuple[pl.LazyFrame, str]
 ]  # by file: the table, and the prefix of its row numbers
@@ -84,6 +85,8 @@ def find_columns(
     """
     where, table = next((where, table) for where, (table, _) in tables.items())
     columns = table.collect_schema().names()
+    if data.answer_flags:
+        return _find_questions(tables, columns, data)
     usual = data.labels_column == DataSection.model_fields["labels_column"].default
     named = [name.strip() for name in data.labels_column.split(",")]
     if data.labels_column in columns or not (
@@ -166,14 +169,48 @@ def _find_tool(
                 f"column {labels}"
             )
             return tables, data.model_copy(update=chosen), [remark]
-    if not {"id", "annotator", "annotation_id"} <= set(columns):
+    return _read_label_studio(tables, columns, data)
+
+
+def _find_questions(
+    tables: CorpusTables, columns: Sequence[str], data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]]:
+    """The same of a table of Label Studio; `DataError` for any other, and for a question that it
+    does not have.
+    """
+    usual = data.labels_column == DataSection.model_fields["labels_column"].default
+    named = data if usual else data.model_copy(update={"question": data.labels_column})
+    found = _read_label_studio(tables, columns, named if data.question is None else data)
+    if found is not None:
+        return found
+    told = set(columns) >= _LABEL_STUDIO
+    raise DataError(
+        f"the table has no question '{data.question}'"
+        if told
+        else "the table does not say which question was asked, and who answered",
+        where=f"{next(iter(tables))}, columns {show_names(columns)}; {data.answer_flags}",
+        expected="one of the columns of answers"
+        if told
+        else f"a table of Label Studio, with the columns {', '.join(sorted(_LABEL_STUDIO))}",
+        todo="name one of these columns"
+        if told
+        else "leave the flag out; --labels-column names the column of labels",
+    )
+
+
+def _read_label_studio(
+    tables: CorpusTables, columns: Sequence[str], data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]] | None:
+    """The same of tables of Label Studio; None if they are none."""
+    if not set(columns) >= _LABEL_STUDIO:
         return None
+    where = next(iter(tables))
     answers = _find_answers(tables[where][0], data, where)
     if answers is None:
         return None
     cut = pl.col(answers).map_elements(_read_answer, pl.List(pl.String))
     united = {
-        name: (_choose_people(table.with_columns(cut.alias(answers)), answers, data), prefix)
+        name: (_choose_people(table.with_columns(cut.alias(answers)), answers, data, name), prefix)
         for name, (table, prefix) in tables.items()
     }
     remark = f"{where}: a table of Label Studio: labels are the column {answers}"
@@ -182,13 +219,19 @@ def _find_tool(
     return united, data.model_copy(update={"labels_column": answers}), [remark]
 
 
-def _choose_people(table: pl.LazyFrame, answers: str, data: DataSection) -> pl.LazyFrame:
+def _choose_people(
+    table: pl.LazyFrame, answers: str, data: DataSection, where: str
+) -> pl.LazyFrame:
     """The rows of one annotator; or one row for each task, with the labels of the majority."""
     person = pl.col("annotator").cast(pl.String)
     if data.annotators == "any":
         return table
     if data.annotators != "majority":
-        return table.filter(person == data.annotators)
+        chosen = table.filter(person == data.annotators)
+        if not collect(chosen.head(1), where).height:
+            known = collect(table.select(person.unique().sort()), where)["annotator"].drop_nulls()
+            raise unknown_person(data, where, known.to_list())
+        return chosen
     people = table.group_by("id").agg(people=person.n_unique())
     votes = table.explode(answers).group_by("id", answers, maintain_order=True)
     kept = (

@@ -10,8 +10,11 @@ import pytest
 from plant_datasets.annotations import ANNOTATIONS
 from plant_datasets.label_columns import find_columns
 
-from plant_cli.api import DataError, DataSection, NoOptions
+from plant_cli.api import DataError, DataSection, NoOptions, SilentReporter, UsageError
+from plant_cli.data.loading import load_dataset
 from plant_cli.kit import scan_table
+from plant_cli.registry import installed
+from plant_cli.testing.contexts import make_context
 
 TASK = {
     "id": 1,
@@ -74,6 +77,44 @@ def test_rows_of_json_min_are_one_document_for_all_who_answered(
     assert read["labels"].to_list() == [found, found]
     said = any("2 documents have answers of several people" in one for one in dataset.remarks)
     assert said == (annotators != "2")
+
+
+@pytest.mark.parametrize("asked", [{"question": "topic"}, {"annotators": "majority"}])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("data.csv", "text,labels\na text,a\nanother,b\n"),
+        (
+            "data.jsonl",
+            '{"text": "a text", "labels": ["a"]}\n{"text": "another", "labels": ["b"]}\n',
+        ),
+        ("data.txt", "__label__a a text\n__label__b another\n"),
+        (
+            "notes.jsonl",
+            '{"text": "a text", "cats": {"a": 1.0}}\n{"text": "b", "cats": {"b": 1}}\n',
+        ),
+        ("tasks.jsonl", '{"text": "a text", "label": "a", "answer": "accept"}\n'),
+    ],
+)
+def test_questions_and_people_are_refused_where_there_are_none(
+    tmp_path: Path, name: str, content: str, asked: dict[str, str]
+) -> None:
+    (tmp_path / name).write_text(content)
+    context = make_context(components=installed(), reporter=SilentReporter())
+    with pytest.raises((DataError, UsageError)) as error:
+        load_dataset(context, DataSection(path=str(tmp_path / name), **asked))
+    assert next(iter(asked)) in error.value.where + error.value.what
+
+
+def test_a_table_of_label_studio_without_the_person_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("annotation_id,annotator,created_at,id,text,topic\n9,1,2022,0,a text,X\n")
+    tables = {str(path): (scan_table(path), "")}
+    with pytest.raises(DataError, match="nobody called 'ann' answered") as error:
+        find_columns(tables, DataSection(path=str(path), annotators="ann"))
+    assert error.value.expected == "any, majority or one of 1"
+    with pytest.raises(DataError, match="no question 'mood'"):
+        find_columns(tables, DataSection(path=str(path), question="mood"))
 
 
 WRAPPED = [
