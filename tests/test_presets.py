@@ -262,7 +262,7 @@ class Preset:
         )
 
 
-@pytest.fixture(params=["paper", "authors-code", "recommended"])
+@pytest.fixture(params=["paper", "authors-code", "trained"])
 def preset(request: pytest.FixtureRequest, tmp_path: Path) -> Preset:
     return Preset(request.param, tmp_path)
 

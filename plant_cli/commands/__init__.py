@@ -40,7 +40,7 @@ SPECS = (
         order=9,
         examples=(
             "plant ablate paper/ablations --path data.parquet --seeds 3",
-            "plant ablate recommended --change 'uniform attention: finetune.init=random' --path "
+            "plant ablate trained --change 'uniform attention: finetune.init=random' --path "
             "data.parquet",
         ),
     ),
@@ -55,8 +55,8 @@ SPECS = (
         takes=("force", "resume"),
         order=10,
         examples=(
-            "plant sweep recommended --over finetune.rate_head=1e-4,3e-4,1e-3 --path data.parquet",
-            "plant sweep recommended --over finetune.rate_head=1e-5..1e-2 --over "
+            "plant sweep trained --over finetune.rate_head=1e-4,3e-4,1e-3 --path data.parquet",
+            "plant sweep trained --over finetune.rate_head=1e-5..1e-2 --over "
             "model.decoder.heads=1,4,8 --trials 20 --hours 2",
         ),
     ),

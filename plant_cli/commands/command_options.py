@@ -513,7 +513,7 @@ class TrainOptions(Options):
 
     hours: float | None = everyday(
         None,
-        "Then train a network for so many hours; it is kept only if it adds (default: none).",
+        "Then also a network, in so many hours at most; it is kept only if it adds (default: none).",
         gt=0,
     )
 

@@ -227,7 +227,14 @@ def _job(context: StageContext, step: Step, corpus: Corpus, device: str, *, rele
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     drawn = getattr(loss, "random_negatives", 0)
-    job = replace(job, epochs=options.epochs, kind="label", roles=ROLES, schedule=options.schedule)
+    job = replace(
+        job,
+        epochs=options.epochs,
+        kind="label",
+        roles=ROLES,
+        schedule=options.schedule,
+        regresses=options.head == "ridge",
+    )
     shortlist = choose_shortlist(options, hard, len(corpus.labels), relevance=relevance)
     proposed = 0
     if shortlist is not None:

@@ -34,6 +34,7 @@ from plant_cli.network.reading_checks import choose_by_language
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
 from plant_cli.runs.recipes import parse_command
+from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
@@ -137,10 +138,10 @@ class Training:
         yield from self._choose_backbone()
         self._step("mig")
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        first = self._forecast_epoch() if left is not None and not self._networked() else None
+        first = self._forecast() if left is not None and not self._networked() else None
         if left is not None and first is not None and first > left:
             yield (
-                f"no network: one epoch would take about {show_time(first)}, and "
+                f"no network: it would take about {show_time(first)}, and "
                 f"{show_time(left)} are left of --hours"
             )
             return
@@ -158,12 +159,12 @@ class Training:
         request = self.request
         given = parse_command(request.sets, request.flags).find(("model", "backbone"))
         begun = StageFolder(self.context.run_path / "pretrain-attn").record() is not None
-        if given is not None or begun or request.recipe != _STEPS:
-            return
         known = self.context.components(BackboneSpec)
         usual = [spec for spec in known if spec.name == ModelSection().backbone.name]
-        texts = self.context.corpus().split("train").texts if usual else []
-        if usual and (chosen := choose_by_language(usual[0], known, texts)) is not None:
+        if given is not None or begun or request.recipe != _STEPS or not usual:
+            return
+        corpus = RequestRunner(request).open("mig").corpus()  # with the columns that were found
+        if chosen := choose_by_language(usual[0], known, corpus.split("train").texts):
             name, why = chosen
             flags = {**request.flags, "model": {**request.flags.get("model", {}), "backbone": name}}
             self.request = replace(request, flags=flags)
@@ -177,8 +178,10 @@ class Training:
             "and keeps it if validation says that it adds"
         )
 
-    def _forecast_epoch(self) -> float | None:
-        """Seconds until the first epoch of a network ends; None if that cannot be said."""
+    def _forecast(self) -> float | None:
+        """Seconds until a network is ready, or its first epoch ends; None if that cannot be
+        said.
+        """
         flags = {**self.request.flags, "finetune": {"network": True}}
         request = replace(
             self.request, recipe=None, flags=flags, resume=False, reporter=SilentReporter()

@@ -142,6 +142,15 @@ def fit_classifiers(
     return chosen
 
 
+def count_regressions(decoder: ClosedFormDecoder, labels: int, documents: int) -> tuple[int, int]:
+    """How many systems of equations are solved for the classifiers of a decoder, and of how many
+    unknowns each is, at most.
+    """
+    ways = len(RIDGES) * (len(MEAN_SHARES) if decoder.sees_mean else 1)
+    solved = ways * labels if labels <= RIDGE_LABELS else ways * RIDGE_LABELS + labels
+    return solved, min(documents, decoder.gathered_size * (1 + decoder.sees_mean))
+
+
 def _draw(count: int, most: int, seed: int) -> Rows:
     """So many of the numbers below `count` at most, rising; at least one."""
     if count <= max(1, most):

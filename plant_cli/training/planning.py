@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import (
+    ClosedFormDecoder,
     Column,
     ComponentError,
     Corpus,
@@ -57,6 +58,7 @@ from plant_cli.runs.machine import peak_memory_gb, resident_memory
 from plant_cli.scoring.forecast import TOLD_FROM, Forecast
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.checkpointing import CHECKPOINTS_KEPT
+from plant_cli.training.closed_form import count_regressions
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
 from plant_cli.training.throughput import count_operations, time_fastest
@@ -110,6 +112,7 @@ class Job:
     schedule: Schedule = EVERYTHING  # of unfreezing
     cache_limit: float = 0.0  # 10⁹ bytes of disk for the hidden states of one split
     every_score: bool = False  # whether the scores of all labels are kept
+    regresses: bool = False  # whether classifiers are set in closed form before the first epoch
 
     @property
     def largest(self) -> int:
@@ -463,6 +466,9 @@ class Planner:
         work = job.documents * job.epochs / (1 - padding) * cost.each(together)
         if reading is not None:
             work += job.read * reading.each(together if job.fills else job.micro_batch)
+        if job.regresses and isinstance(network.decoder, ClosedFormDecoder):
+            work += job.documents * cost.each(together)  # what is gathered, by every label once
+            work += self._regress(network.decoder, labels)
         return replace(
             estimate,
             memory={**memory, "activations": activations(together)},
@@ -470,6 +476,13 @@ class Planner:
             seconds=float(work[1]),
             micro_batch=fitting,
         )
+
+    def _regress(self, decoder: ClosedFormDecoder, labels: int) -> npt.NDArray[np.float64]:
+        """Operations and seconds [2] of the regressions of labels."""
+        solved, width = count_regressions(decoder, labels, len(self._train))
+        squares = torch.eye(width, device=self._hardware.device)
+        seconds = time_fastest(partial(torch.linalg.cholesky, squares), self._hardware.device)
+        return solved * np.array([width**3 / 3, seconds])
 
     def _add_activations(
         self, estimate: Estimate, network: Network, longest: TokenBatch, *, short: bool

@@ -614,7 +614,7 @@ def _train(
                 f"{gain}"
             )
         now = monitor(figures)
-        if order:
+        if order and options.sharpness is None:
             warn_of_lost_order(order.name, before, now, given.session.reporter)
         return now
 

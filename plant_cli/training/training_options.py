@@ -378,6 +378,11 @@ class FinetuneOptions(TrainingOptions):
         return self.init == "planted" if self.head is None else self.head != "random"
 
     @property
+    def in_closed_form(self) -> bool:
+        """Whether classifiers are set by regression alone, and nothing is trained."""
+        return self.head == "ridge" and not self.epochs
+
+    @property
     def starts_planted(self) -> bool:
         """Whether training starts from planted attention."""
         return self.init == "planted" and not self.only_new

@@ -44,9 +44,16 @@ METRICS = {
 }
 
 
+class PlantedOptions(Options):
+    epochs: int = 3
+
+
 class TunedOptions(Options):
     network: bool = True
     only_if_better: bool = False
+    head: str | None = None
+    sharpness: float | None = None
+    epochs: int = 10
 
 
 class MeasuredOptions(Options):
@@ -70,7 +77,7 @@ class PlayedSteps:
         self.reporter = SilentReporter()
         stages = {
             "mig": Options,
-            "pretrain-attn": Options,
+            "pretrain-attn": PlantedOptions,
             "finetune": TunedOptions,
             "eval": MeasuredOptions,
         }
@@ -223,7 +230,7 @@ def test_a_network_follows_while_time_is_left(steps: PlayedSteps, catalogue: Pat
 def test_the_network_reads_with_an_encoder_that_knows_the_language(
     tmp_path: Path, installed: bool
 ) -> None:
-    """Unless the user names one."""
+    """Unless the user names one; titles beside the corpus are found as for the scorers."""
     texts = [
         f"Das Buch {n} ist für alle, die nicht wissen, wie man mit dem Recht und der Schule lebt."
         for n in range(40)
@@ -234,6 +241,7 @@ def test_the_network_reads_with_an_encoder_that_knows_the_language(
     pl.DataFrame(
         {"text": texts, "labels": [[one] for one in labels], "split": split}
     ).write_parquet(path)
+    (tmp_path / "katalog.labels.csv").write_text("label,title\nRecht,Recht\nSchule,Schule\n")
     known = [
         BackboneSpec(
             name=name,
@@ -262,8 +270,7 @@ def test_a_network_that_takes_too_long_is_not_begun(steps: PlayedSteps, catalogu
     notes = steps(catalogue, hours=1).tables[0].notes
     assert steps.calls == ["finetune (scorers)", "mig", "eval"]
     assert (
-        notes[1]
-        == "no network: one epoch would take about 1.5 hours, and 60 minutes are left of --hours"
+        notes[1] == "no network: it would take about 1.5 hours, and 60 minutes are left of --hours"
     )
 
 
@@ -376,3 +383,8 @@ def test_a_network_goes_on_from_its_weights_when_the_corpus_has_grown(tmp_path: 
     assert not any("is out of date" in note for note in notes)
     assert read_stage(run, "finetune")["summary"]["best_epoch"] >= 0
     assert before["epochs"] == 2
+    regressed = (*sets, "finetune.epochs=0", "finetune.head=ridge", "finetune.sharpness=0")
+    reporter = SilentReporter()
+    run_at(run, "finetune", *regressed, reporter=reporter, grow=True, force=True)
+    assert any(note.startswith("classifiers in closed form") for note in reporter.notes)
+    assert not any(note.startswith("the network goes on") for note in reporter.notes)

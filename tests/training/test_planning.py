@@ -214,6 +214,14 @@ def test_a_shortlist_saves_operations() -> None:
     assert few < more < every
 
 
+def test_classifiers_in_closed_form_are_planned_by_their_number() -> None:
+    job = make_job(epochs=0, regresses=True)
+    of_none = make_planner(labels=40).plan_network(replace(job, regresses=False))
+    few, many = (make_planner(labels=labels).plan_network(job) for labels in (40, 400))
+    assert of_none.work["operations"] < few.work["operations"] < many.work["operations"]
+    assert few.seconds
+
+
 def test_epochs_are_those_of_how_the_decoder_starts() -> None:
     job = make_job(kind="rank", epochs=2, drawn_epochs=10)
     assert make_planner().plan_network(job).work["epochs"] == 2
