@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -34,6 +35,7 @@ TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this
 NETWORK_SHARE = 8
 TEXT_IN_SHEET = 300  # characters
 SHEET = "sheet"  # for people
+MANY_TIED = 3  # labels of one text with the same score, from which a line says so
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
@@ -303,13 +305,19 @@ def _show(
         ),
         *(
             [
-                "why: what network and scorers add to the log-odds, and by what (`plant explain` "
-                "marks the words)"
+                "why: base, network and scorers add up to the log-odds of the score; the base is "
+                "what a label has that nothing speaks for (`plant explain` marks the words)"
             ]
             if explained
             else []
         ),
     ]
+    tied = count_tied(documents)
+    if tied >= MANY_TIED:
+        notes.append(
+            f"up to {tied} labels of a text have exactly the same score: calibration does not tell "
+            "them apart"
+        )
     table = Table(
         title=show_count(len(documents), "text"),
         columns=[
@@ -321,6 +329,11 @@ def _show(
         whole=explained,
     )
     return Result(tables=[table], summary=_count(documents))
+
+
+def count_tied(documents: Sequence[SuggestedDocument]) -> int:
+    """How many labels of one text have exactly the same score, at most."""
+    return max((max(Counter(one.scores).values(), default=0) for one in documents), default=0)
 
 
 def _round(score: float) -> float:

@@ -63,7 +63,7 @@ def measure_marks(context: StageContext, folder: Path, split: Split, scored: int
             chosen = [
                 (label, *words)
                 for label in found
-                for words in _choose(found[label], borders, chances, ways[label])
+                for words in _choose(found[label], text, borders, chances, ways[label])
             ]
             lost = np.full((len(chosen), 2), np.nan)
             if row in drawn and chosen:
@@ -138,12 +138,13 @@ def _weigh(
 
 def _choose(
     one: Explanation,
+    text: str,
     borders: Integers,
     chances: Sequence[np.random.Generator],
     ways: Mapping[str, Floats],
 ) -> Iterator[tuple[str, Booleans]]:
     """Which words of a text are marked [n], as many random ones, and the best by each way."""
-    marked = np.isin(_join(borders), _join(one.find_marked()))
+    marked = np.isin(_join(borders), _join(one.find_marked(text)))
     if not marked.any():
         return
     yield MARKED, marked

@@ -21,7 +21,7 @@ from plant_cli.scoring.score_sums import ScoreSums, average_logit, join_reasons
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int64]
-LEAST_WEIGHT = 0.005  # log-odds, ±, from which a word is among the marked ones
+LEAST_WEIGHT = 0.005  # log-odds, ±, of all places of a word, from which it is among the marked ones
 MARKED_FROM = 0.15  # share of the strongest word's weight from which a word is shown as marked
 BY_ATTENTION = "words by attention: the decoder does not say what each is worth"
 NO_SPANS = np.zeros((0, 2), dtype=np.int64)
@@ -63,9 +63,9 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """The parts in words: `network +2.3; titles +2.1 (…)`."""
+        """The base and the parts in words: `base -4.2; network +2.3; titles +2.1 (…)`."""
         return join_reasons(
-            {part.name: (part.log_odds, Reason(text=part.note)) for part in self.parts}
+            self.base, {part.name: (part.log_odds, Reason(text=part.note)) for part in self.parts}
         ).text
 
     def join_words(self) -> tuple[Spans, Floats]:
@@ -82,11 +82,18 @@ class Explanation:
             np.float64
         )
 
-    def find_marked(self) -> Spans:
+    def sum_words(self, text: str) -> tuple[Spans, Floats]:
+        """The marked words of all parts, in order, and what each adds at all its places [n, 2],
+        [n].
+        """
+        spans, weights = self.join_words()
+        return spans, sum_places(number_forms(text, spans), weights)
+
+    def find_marked(self, text: str) -> Spans:
         """The words that a reader sees marked for the label: those of some weight beside the
         strongest [n, 2].
         """
-        spans, weights = self.join_words()
+        spans, weights = self.sum_words(text)
         marked: Spans = spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
         return marked
 
@@ -176,10 +183,10 @@ def explain(
             title=index.titles[label],
             score=float(expit(whole)),
             log_odds=float(whole),
-            base=float(whole) - sum(part.log_odds for part in own),
+            base=float(base),
             parts=tuple(own),
         )
-        for label, whole, own in zip(chosen, sums.whole, parts, strict=True)
+        for label, whole, base, own in zip(chosen, sums.whole, sums.base, parts, strict=True)
     ]
 
 
@@ -200,6 +207,7 @@ class _Marks:
 
     spans: Spans  # of all its words [n, 2]
     numbers: Ints  # of each in the vocabulary [n]
+    forms: Ints  # which word each is, whatever its case [n]
     shares: Floats  # 1 over how often each is in the text [n]
     telling: npt.NDArray[np.bool_]  # whether each is none of those that are common in train [n]
 
@@ -207,9 +215,11 @@ class _Marks:
     def of(cls, model: TrainedModel, text: str, words: Documents) -> _Marks:
         numbers, common = words.numbers.astype(np.int64), model.common
         telling = np.array([word not in common for word in words.vocabulary], dtype=np.bool_)
+        spans = model.analyser.find_borders(text).astype(np.int64)
         return cls(
-            spans=model.analyser.find_borders(text).astype(np.int64),
+            spans=spans,
             numbers=numbers,
+            forms=number_forms(text, spans),
             shares=1 / np.bincount(numbers, minlength=1)[numbers],
             telling=telling[numbers],
         )
@@ -219,7 +229,7 @@ class _Marks:
         return by_word[self.numbers] * self.shares
 
     def part(self, name: str, log_odds: float, weights: Floats, note: str) -> ExplainedPart:
-        kept = self.telling & (np.abs(weights) >= LEAST_WEIGHT)
+        kept = self.telling & (np.abs(sum_places(self.forms, weights)) >= LEAST_WEIGHT)
         return ExplainedPart(
             name=name,
             log_odds=float(log_odds),
@@ -227,6 +237,17 @@ class _Marks:
             weights=weights[kept],
             note=note,
         )
+
+
+def number_forms(text: str, spans: Spans) -> Ints:
+    """Which word each span is, whatever its case: a number for each form [n]."""
+    forms = [text[start:end].lower() for start, end in spans.tolist()]
+    return np.unique(np.array(forms, dtype=str), return_inverse=True)[1].astype(np.int64)
+
+
+def sum_places(forms: Ints, weights: Floats) -> Floats:
+    """For each place the weights of its word at all places [n]."""
+    return np.bincount(forms, weights, minlength=1)[forms]
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:

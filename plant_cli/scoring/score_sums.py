@@ -32,15 +32,18 @@ LEAST = 0.05  # log-odds below which a part is not named as a reason
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSums:
-    """The log-odds of k labels of one document, and how they come about; the base is what is
-    left of them.
-    """
+    """The log-odds of k labels of one document, and how they come about."""
 
     whole: Floats  # log-odds [k]
     network: Floats  # what the network adds [k]
     of_network: Floats  # what one unit of its logit is [k]
     scorers: Floats  # what each view of the scorers adds [k, S]
     of_scores: Floats  # what one unit of each view's score is [k, S]
+
+    @property
+    def base(self) -> Floats:
+        """What neither the network nor a scorer adds [k]."""
+        return self.whole - self.network - self.scorers.sum(axis=1)
 
     @classmethod
     def of(
@@ -134,11 +137,9 @@ def explain_labels(
     labels: Ints,
     network: tuple[Floats, Floats] | None = None,
 ) -> list[list[Reason]]:
-    """Reasons for some labels of each document, the part that adds most first: `network +2.3;
-    titles +2.1 (…); words +0.8 (…)`.
+    """Reasons for some labels of each document (`join_reasons`).
 
-    The number is what the part adds to the log-odds. A network gives its logits of these labels [B,
-    k] and those of average labels [B].
+    A network gives its logits of these labels [B, k] and those of average labels [B].
     """
     scorers, documents, explained = scored.scorers, scored.documents, []
     for row, chosen in enumerate(labels):
@@ -163,7 +164,8 @@ def explain_labels(
         explained.append(
             [
                 join_reasons(
-                    {name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()}
+                    float(sums.base[at]),
+                    {name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()},
                 )
                 for at in range(len(chosen))
             ]
@@ -171,13 +173,18 @@ def explain_labels(
     return explained
 
 
-def join_reasons(parts: Mapping[str, tuple[float, Reason]]) -> Reason:
-    """One reason of what each part adds, and its own reason; the part that adds most first,
-    without those that add next to nothing.
+def join_reasons(base: float, parts: Mapping[str, tuple[float, Reason]]) -> Reason:
+    """One reason of the base and of what each part adds, which sum to the log-odds: `base -4.2;
+    network +2.3; titles +2.1 (…); words -0.8`.
+
+    The part that adds most comes first; those that add or take next to nothing are left out. A
+    part says its own reason where it speaks for the label.
     """
-    texts, words = [], dict[str, None]()
+    texts, words = [f"base {base:+.1f}"], dict[str, None]()
     for name, (amount, reason) in sorted(parts.items(), key=lambda part: -part[1][0]):
         if amount >= LEAST:
-            texts.append(f"{name} +{amount:.1f}" + (f" ({reason.text})" if reason.text else ""))
+            texts.append(f"{name} {amount:+.1f}" + (f" ({reason.text})" if reason.text else ""))
             words |= dict.fromkeys(reason.words)
+        elif amount <= -LEAST:
+            texts.append(f"{name} {amount:+.1f}")
     return Reason(text="; ".join(texts), words=tuple(words))

@@ -65,11 +65,14 @@ def mark_text(text: str, one: Explanation, begin: int, end: int) -> list[Passage
     for part in one.parts:
         if part.name == NETWORK:
             network |= zip(map(tuple, part.spans.tolist()), part.weights.tolist(), strict=True)
-    sizes = np.abs(weights)
-    strengths = np.sign(weights) * np.searchsorted(
+    sums = one.sum_words(text)[1]
+    sizes = np.abs(sums)
+    strengths = np.sign(sums) * np.searchsorted(
         STRENGTHS, sizes / max(sizes.max(initial=0.0), 1e-9), side="right"
     )
-    shares = np.divide(list(network.values()), weights, out=np.zeros(len(weights)), where=sizes > 0)
+    shares = np.divide(
+        list(network.values()), weights, out=np.zeros(len(weights)), where=weights != 0
+    )
     by = [
         NETWORK if share >= ONE_SIDED else "scorers" if share <= 1 - ONE_SIDED else "both"
         for share in shares.tolist()

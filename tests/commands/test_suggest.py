@@ -586,5 +586,27 @@ def test_a_model_with_a_network_says_why(trained: Any, monkeypatch: pytest.Monke
     )
     table = trained(text="fever and cough", top_k=3, why=True).tables[0]
     assert table.columns[-1].name == "why"
+    assert all(row[-1].startswith("base ") for row in table.rows)
     assert any(" +" in row[-1] for row in table.rows)
     assert read == [1]
+
+
+@pytest.mark.parametrize(("same", "said"), [(2, False), (3, True)])
+def test_labels_with_the_same_score_are_explained(
+    trained: Any, monkeypatch: pytest.MonkeyPatch, same: int, said: bool
+) -> None:
+    answer = Suggesting.answer
+
+    def tie(self: Suggesting, *given: Any) -> Any:
+        for documents in answer(self, *given):
+            yield [
+                replace(
+                    one, scores=[0.9 - 0.1 * max(0, at - same + 1) for at in range(len(one.scores))]
+                )
+                for one in documents
+            ]
+
+    monkeypatch.setattr(Suggesting, "answer", tie)
+    notes = trained(text="fever and cough", top_k=5).tables[0].notes
+    line = f"up to {same} labels of a text have exactly the same score"
+    assert any(note.startswith(line) for note in notes) is said

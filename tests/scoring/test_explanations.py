@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,15 @@ from scipy.special import logit
 from scoring.conftest import clinic as small_clinic
 from scoring.conftest import fit
 
-from plant_cli.api import SilentReporter, UsageError
+from plant_cli.api import Reason, SilentReporter, UsageError
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
-from plant_cli.scoring.explanations import BY_ATTENTION, Explanation, explain
+from plant_cli.scoring.explanations import BY_ATTENTION, LEAST_WEIGHT, Explanation, explain
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.opened_models import OpenModel, open_model
+from plant_cli.scoring.score_sums import join_reasons
 from plant_cli.scoring.top_labels import Scoring
 
 TEXT = "Chills and fever, nightly fever"
@@ -150,9 +152,42 @@ def test_words_of_all_parts_together_and_the_parts_in_words() -> None:
     ]
     assert weights.sum() == pytest.approx(sum(part.weights.sum() for part in found.parts))
     best = max(found.parts, key=lambda part: part.log_odds)
-    assert found.reason.startswith(f"{best.name} +{best.log_odds:.1f} (")
+    assert found.reason.startswith(f"base {found.base:+.1f}; {best.name} +{best.log_odds:.1f} (")
     nothing = explain_all(build(), "")[0]
-    assert (nothing.reason, len(nothing.join_words()[0])) == ("", 0)
+    assert (nothing.reason, len(nothing.join_words()[0])) == (f"base {nothing.base:+.1f}", 0)
+
+
+@pytest.mark.parametrize("calibration", [STRAIGHT, BENT])
+def test_the_reason_in_words_adds_up_to_the_log_odds(calibration: Calibration) -> None:
+    """Also where a part speaks against the label."""
+    found, texts = explain_all(build(calibration), TEXT), []
+    for one in found:
+        shown = [float(number) for number in re.findall(r"(?:^|; )\w+ ([+-][\d.]+)", one.reason)]
+        assert sum(shown) == pytest.approx(one.log_odds, abs=0.05 * (1 + len(one.parts)))
+        texts.append(one.reason)
+    model = build(calibration)
+    top = model.score(
+        [TEXT], Scoring(name="texts", k=4, batch=1, reporter=SilentReporter(), reasons=True)
+    )
+    bases = [re.findall(r"base [+-][\d.]+", text)[0] for text in texts]
+    assert [reason.text.split(";")[0] for reason in top.reasons[0]] == [
+        bases[label] for label in top.labels[0].tolist()
+    ]
+    assert join_reasons(-1.0, {"words": (-0.4, Reason(text="cough"))}).text == (
+        "base -1.0; words -0.4"
+    )
+
+
+def test_a_long_text_keeps_its_marked_words() -> None:
+    """A word that adds next to nothing at each of its places is marked by what it adds in all."""
+    text = "Fever fever " * 2000
+    found = explain_all(build(), text)[0]
+    assert max(part.log_odds for part in found.parts) > 0.1
+    for part in found.parts:
+        assert abs(part.weights).max(initial=0.0) < LEAST_WEIGHT
+    spans, sums = found.sum_words(text)
+    assert len(spans) == len(found.find_marked(text)) == 4000
+    assert sums == pytest.approx(np.full(4000, sum(part.weights.sum() for part in found.parts)))
 
 
 def test_as_json() -> None:

@@ -4,6 +4,7 @@ reasons.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -426,7 +427,9 @@ def test_reasons_name_scorers_and_words() -> None:
     assert "fever" in right
     assert "fever" in found[0].words
     assert set(found[0].words) <= {"a", "patient", "with", "fever", "and", "chills"}
-    named = [part.split(" +")[0] for part in right.split("; ")]
+    base, *parts = right.split("; ")
+    assert base.startswith("base ")
+    named = [re.split(r" [+-]", part)[0] for part in parts]
     assert set(named) <= {"words", "titles", "neighbours", "linear"}
     assert numbers(right) == sorted(numbers(right), reverse=True)
     assert len(wrong) < len(right)

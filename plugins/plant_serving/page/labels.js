@@ -1,6 +1,6 @@
 /** The labels of a text in their bands: scores, decisions, and why. */
 
-import { LEAST_WEIGHT, strongestWords } from "./marks.js";
+import { strongestWords } from "./marks.js";
 import { element, nameOf, say, shorten, showList, showScore, showWeight, texts } from "./texts.js";
 
 const BANDS = ["asked", "assign", "review", "reject"];
@@ -137,10 +137,9 @@ export class LabelList {
   mark(sums = new Map()) {
     for (const { label, item, speaks } of this.rows.values()) {
       const weight = sums.get(label) ?? 0;
-      const seen = Math.abs(weight) >= LEAST_WEIGHT;
-      item.classList.toggle("spoken", seen && weight > 0);
-      item.classList.toggle("against", seen && weight < 0);
-      speaks.textContent = seen ? showWeight(weight) : "";
+      item.classList.toggle("spoken", weight > 0);
+      item.classList.toggle("against", weight < 0);
+      speaks.textContent = weight ? showWeight(weight) : "";
     }
   }
 

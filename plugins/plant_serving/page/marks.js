@@ -3,7 +3,6 @@
 import { element } from "./texts.js";
 
 const FAINTEST = 0.12; // of the strongest word of a label, by network or scorers: what is fainter is not marked
-export const LEAST_WEIGHT = 0.005; // log-odds: what is less is not shown
 const LEVELS = 3;
 const MOST = 2000; // words of a label that are marked at most
 
@@ -26,7 +25,10 @@ export function stretches(text, explanations) {
   const words = explanations.flatMap(({ label, parts }) =>
     [true, false].flatMap((network) => {
       const all = parts.flatMap((part) => ((part.name === "network") === network ? part.words : []));
-      const strongest = all.sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
+      const sums = sumWords(text, all);
+      const places = new Map(all.map((word) => [`${word.start} ${word.end}`, word])); // each once, with what its word adds in all
+      const summed = [...places.values()].map(({ start, end }) => ({ start, end, weight: sums.get(wordAt(text, start, end)) }));
+      const strongest = summed.sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
       const seen = strongest.filter((word) => strength(word) > strength(strongest[0]) * FAINTEST);
       return seen.map(({ start, end, weight }) => ({ label, network, weight, start: at(start), end: at(end) }));
     }),
@@ -38,15 +40,25 @@ export function stretches(text, explanations) {
   return found.filter(({ speaks }) => speaks.length);
 }
 
-/** The strongest words of a part of an explanation, each once: [{word, weight}], strongest first. */
-export function strongestWords(text, words, count) {
+/** The word of a stretch, whatever its case. */
+function wordAt(text, start, end) {
   const at = offsets(text);
+  return text.slice(at(start), at(end)).toLowerCase();
+}
+
+/** What each word adds at all its places: a Map of log-odds by word. */
+function sumWords(text, words) {
   const sums = new Map();
   for (const { start, end, weight } of words) {
-    const word = text.slice(at(start), at(end)).toLowerCase();
+    const word = wordAt(text, start, end);
     sums.set(word, (sums.get(word) ?? 0) + weight);
   }
-  const all = [...sums].map(([word, weight]) => ({ word, weight })).filter(({ weight }) => Math.abs(weight) >= LEAST_WEIGHT);
+  return sums;
+}
+
+/** The strongest words of a part of an explanation, each once: [{word, weight}], strongest first. */
+export function strongestWords(text, words, count) {
+  const all = [...sumWords(text, words)].map(([word, weight]) => ({ word, weight }));
   return all.sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight)).slice(0, count);
 }
 
