@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,13 @@ from plant_cli.api import LabelIndex, SilentReporter, Split, StageContext
 from plant_cli.evaluation.counters import Booleans, Floats, Integers
 from plant_cli.evaluation.results import Bound, MarkedWords, MarkFigures
 from plant_cli.relevance.relevance_table import RelevanceTable, load_relevance
-from plant_cli.scoring.explanations import Explanation, add_to_words, explain
+from plant_cli.scoring.explanations import (
+    LEAST_WEIGHT,
+    MARKED_FROM,
+    Explanation,
+    add_to_words,
+    explain,
+)
 from plant_cli.scoring.models import TrainedModel, load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring
@@ -56,14 +63,13 @@ def measure_marks(context: StageContext, folder: Path, split: Split, scored: int
                 find_gold_spans(split, row, index),
                 model.analyser.find_borders(text).astype(np.int64),
             )
-            found = dict(
-                zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True)
-            )
+            explained = explain(model, text, list(gold), index, SilentReporter())
+            found = dict(zip(gold, map(keep_strong_places, explained), strict=True))
             ways = _weigh(model, text, borders, found, relevance) if found else {}
             chosen = [
                 (label, *words)
                 for label in found
-                for words in _choose(found[label], text, borders, chances, ways[label])
+                for words in _choose(found[label], borders, chances, ways[label])
             ]
             lost = np.full((len(chosen), 2), np.nan)
             if row in drawn and chosen:
@@ -90,6 +96,26 @@ def draw_marked(split: Split, count: int, seed: int) -> Split:
     """So many documents, drawn at random, of those with gold spans."""
     rows = np.unique([] if split.evidence is None else split.evidence.rows).astype(np.int64)
     return split.take(np.sort(np.random.default_rng(seed).permutation(rows)[:count]))
+
+
+def keep_strong_places(one: Explanation) -> Explanation:
+    """An explanation with the words alone that add enough at their own place.
+
+    A reader sees a word marked by what it adds at all its places. These figures count places: a
+    word that adds next to nothing at each of many places is no evidence at any of them.
+    """
+    parts = []
+    for part in one.parts:
+        strong = np.abs(part.weights) >= LEAST_WEIGHT
+        parts.append(replace(part, spans=part.spans[strong], weights=part.weights[strong]))
+    return replace(one, parts=tuple(parts))
+
+
+def find_marked(one: Explanation) -> Integers:
+    """The places of some weight beside the strongest [n, 2]."""
+    spans, weights = one.join_words()
+    marked: Integers = spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
+    return marked
 
 
 def find_gold_spans(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]:
@@ -138,13 +164,12 @@ def _weigh(
 
 def _choose(
     one: Explanation,
-    text: str,
     borders: Integers,
     chances: Sequence[np.random.Generator],
     ways: Mapping[str, Floats],
 ) -> Iterator[tuple[str, Booleans]]:
     """Which words of a text are marked [n], as many random ones, and the best by each way."""
-    marked = np.isin(_join(borders), _join(one.find_marked(text)))
+    marked = np.isin(_join(borders), _join(find_marked(one)))
     if not marked.any():
         return
     yield MARKED, marked

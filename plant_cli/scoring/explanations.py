@@ -89,14 +89,6 @@ class Explanation:
         spans, weights = self.join_words()
         return spans, sum_places(number_forms(text, spans), weights)
 
-    def find_marked(self, text: str) -> Spans:
-        """The words that a reader sees marked for the label: those of some weight beside the
-        strongest [n, 2].
-        """
-        spans, weights = self.sum_words(text)
-        marked: Spans = spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
-        return marked
-
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
         numbers = {"score": self.score, "log_odds": self.log_odds, "base": self.base}
@@ -247,7 +239,7 @@ def number_forms(text: str, spans: Spans) -> Ints:
 
 def sum_places(forms: Ints, weights: Floats) -> Floats:
     """For each place the weights of its word at all places [n]."""
-    return np.bincount(forms, weights, minlength=1)[forms]
+    return np.bincount(forms, weights, minlength=1)[forms].astype(np.float64)
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:

@@ -43,7 +43,8 @@ class ScoreSums:
     @property
     def base(self) -> Floats:
         """What neither the network nor a scorer adds [k]."""
-        return self.whole - self.network - self.scorers.sum(axis=1)
+        base: Floats = self.whole - self.network - self.scorers.sum(axis=1)
+        return base
 
     @classmethod
     def of(

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from plant_cli.evaluation.marked_words import _agree, _average, _cut, _spread
+from plant_cli.evaluation.marked_words import (
+    _agree,
+    _average,
+    _cut,
+    _spread,
+    find_marked,
+    keep_strong_places,
+)
+from plant_cli.scoring.explanations import LEAST_WEIGHT, ExplainedPart, Explanation
 
 TEXT = "Ça va: type 2, fever"
 BORDERS = np.array(
@@ -68,3 +78,14 @@ def test_means_are_over_pairs_and_intervals_over_documents() -> None:
         1.0,
     )  # a draw may have one of the two alone
     assert (found.recall.low, found.recall.high, found.f1.low) == (0.0, 0.0, 0.5)
+
+
+def test_figures_count_places_not_all_places_of_a_word() -> None:
+    spans = np.array([[15, 20], [0, 2], [7, 11]])
+    words = [1.0, 0.9 * LEAST_WEIGHT, 0.2]
+    part = ExplainedPart(name="words", log_odds=2.0, spans=spans, weights=np.array(words))
+    one = Explanation(label="l", title=None, score=0.5, log_odds=2.0, base=0.0, parts=[part])
+    assert keep_strong_places(one).parts[0].spans.tolist() == [[15, 20], [7, 11]]
+    assert find_marked(keep_strong_places(one)).tolist() == [[7, 11], [15, 20]]
+    faint = replace(one, parts=[replace(part, weights=part.weights * 0.004)])
+    assert find_marked(keep_strong_places(faint)).tolist() == []

@@ -418,7 +418,8 @@ def explain(text: str, labels: list[int], trust: float = 1.0) -> list[Reason]:
 
 
 def numbers(reason: str) -> list[float]:
-    return [float(part.split(" +")[1].split(" ")[0]) for part in reason.split("; ")]
+    """What the parts add, without the base."""
+    return [float(number) for number in re.findall(r"; \w+ ([+-][\d.]+)", reason)]
 
 
 def test_reasons_name_scorers_and_words() -> None:
@@ -485,13 +486,15 @@ def test_what_the_network_adds_stands_among_the_scorers() -> None:
     [found] = explain_labels(
         scored, weigh(1.0, 1.0), labels, (np.array([[40.0, 0.04, -3.0]]), np.zeros(1))
     )
-    assert found[0] == Reason(text=f"network +40.0; {alone[0].text}", words=alone[0].words)
-    assert found[1:] == alone[1:]
+    base, parts = alone[0].text.split("; ", 1)
+    assert found[0] == Reason(text=f"{base}; network +40.0; {parts}", words=alone[0].words)
+    assert found[1] == alone[1]
+    assert found[2] == Reason(text=f"{alone[2].text}; network -3.0", words=alone[2].words)
 
 
-def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
+def test_a_label_that_nothing_speaks_for_has_its_base_alone() -> None:
     scored = fit().scorers.score(split_words(["zzz"]), SilentReporter(), "texts")
-    for logit, reason in ((-1.0, ""), (1.21, "network +1.2")):
+    for logit, reason in ((-0.04, "base +0.0"), (1.21, "base +0.0; network +1.2")):
         network = (np.array([[logit]]), np.zeros(1))
         assert explain_labels(scored, weigh(1.0, 0.0), np.array([[0]]), network) == [
             [Reason(text=reason)]

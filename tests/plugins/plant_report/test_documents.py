@@ -132,7 +132,7 @@ def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
             min(1, row["assigned"] - row["tp"]),
         )
     assert section.documents[-1].labels[0].passages[0].text == "test"
-    assert section.documents[-1].labels[0].reason == "words +1.0 (by words)"
+    assert section.documents[-1].labels[0].reason == "base +0.0; words +1.0 (by words)"
     assert "stronger the mark" in section.text[0]
 
 
