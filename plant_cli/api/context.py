@@ -299,9 +299,14 @@ class StageContext(Protocol):
     def stopping(self) -> bool:
         """True after the user asked to stop: save a checkpoint and raise `Interrupted`."""
 
-    def corpus(self) -> Corpus:
+    def corpus(self, made: Path | None = None) -> Corpus:
         """The corpus of the run, with its hashes checked. If the run has none yet, a stage
         prepares it, and an action fails.
+
+        Args:
+            made: the folder of a finished stage, for the corpus that it was made on: where the
+                run's has grown since, the labels and the way to find words that there were then,
+                without documents.
         """
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:

@@ -62,7 +62,8 @@ def export_sheet(context: StageContext, options: ReviewExportOptions) -> Result:
     require_free(output, force=context.force)
     whole = sheet_format(output) == ".jsonl"
     new = _open(context, options)
-    opened = open_in(context, find_chosen(context, options.thresholds))
+    model = context.input("finetune", context.tag)
+    opened = open_in(context, find_chosen(context, options.thresholds, model))
     suggesting = Suggesting(
         opened=opened,
         scoring=Scoring(

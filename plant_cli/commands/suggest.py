@@ -44,7 +44,8 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """
     files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
-    opened = open_in(context, find_chosen(context, options.thresholds))
+    model = context.input("finetune", context.tag)
+    opened = open_in(context, find_chosen(context, options.thresholds, model))
     if options.why:
         _require_scorers(opened.model)
     suggesting = Suggesting(

@@ -25,6 +25,7 @@ PARENTS_FILE = "parents.parquet"
 DOCUMENTS_FILE = "documents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
+KEPT_FOR_MODELS = (LABELS_FILE, PARENTS_FILE, STATISTICS_FILE)  # that a model needs of its corpus
 LABEL_LISTS = (
     "alternatives",
     "parents",

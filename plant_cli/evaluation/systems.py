@@ -310,13 +310,16 @@ def find_judged_tag(context: StageContext) -> str | None:
     return plain
 
 
-def find_chosen(context: StageContext, name: str | None) -> Thresholds | None:
+def find_chosen(
+    context: StageContext, name: str | None, model: Path | None = None
+) -> Thresholds | None:
     """The thresholds that `plant thresholds` chose, by folder (`thresholds`,
-    `thresholds-strict`), tag or file; None without a name.
+    `thresholds-strict`), tag or file, for the labels of the run, or of the model in a folder; None
+    without a name.
     """
     if name is None:
         return None
-    path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
+    path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus(model).labels
     if stage is None and path.is_file():
         return read_thresholds(path.parent, labels.hash, len(labels), path.name)
     return read_thresholds(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
@@ -17,14 +16,22 @@ import polars as pl
 
 from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
 from plant_cli.data.blocks import checking
-from plant_cli.data.corpus_files import LABELS_FILE, NEW_RUN, SPLITS_FILE, CorpusRecord
+from plant_cli.data.corpus_files import (
+    KEPT_FOR_MODELS,
+    LABELS_FILE,
+    NEW_RUN,
+    SPLITS_FILE,
+    CorpusRecord,
+)
 from plant_cli.data.files import hash_file, hash_strings, remove, remove_temporaries
 from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset, naming_reader
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
-from plant_cli.runs.folder import CACHE, HEADER_NAME, READER, Run
+from plant_cli.runs.changes import stage_key
+from plant_cli.runs.folder import CACHE, HEADER_NAME, READER, Run, StageFolder
+from plant_cli.runs.recipes import read_run_recipe
 from plant_cli.runs.session import stopped
 
 if TYPE_CHECKING:
@@ -56,8 +63,9 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             + "as at the beginning of the run, or with --set data.path=PATH (see `source` in "
             f"{run.corpus_path / SPLITS_FILE})",
         )
-    corpus = open_corpus(run.corpus_path, partial(_load_again, context, run))
-    _refuse_other_options(context.data, corpus, run)
+    corpus = open_corpus(find_corpus(run), partial(_load_again, context, run))
+    of_growth = () if writes or not (run.path / FORMER).is_dir() else MAY_CHANGE
+    _refuse_other_options(context.data, corpus, run, may_differ=of_growth)
     if changed := find_other_packages(corpus.record.analyser):
         context.reporter.warn(
             f"words of this run were counted with {', '.join(changed)}: some may be reduced "
@@ -85,23 +93,67 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
     return corpus
 
 
+def find_own_corpus(run: Run, made: StageFolder) -> Path:
+    """Where the corpus is that a finished stage was made on. If the run's has grown since, what
+    models need is kept of it: labels, the way to find words and statistics.
+    """
+    stage, present = made.finished(), find_corpus(run)
+    if stage is None or not (run.path / FORMER).is_dir():
+        return present
+    edits = stage.sections.get("data", {}).get("label_edits")
+    for place in (present, *sorted((run.path / FORMER).iterdir())):
+        record = CorpusRecord.read(place)
+        known = stage.key == stage_key(stage, record.data_hash)
+        if known and record.source.get("label_edits") == edits:
+            return place
+    return present
+
+
+def open_own_corpus(context: RunContext, run: Run, made: StageFolder) -> StoredCorpus | None:
+    """The corpus that a finished stage was made on, without documents, if the run's has grown
+    since; else None.
+    """
+    folder = find_own_corpus(run, made)
+    if folder == find_corpus(run):
+        return None
+    return open_corpus(folder, partial(_load_again, context, run))
+
+
+def find_corpus(run: Run) -> Path:
+    """Where the corpus is that the header of the run names: a growth that was killed leaves it
+    among the former ones.
+    """
+    kept, here = _place_former(run), run.corpus_path
+    if not kept.exists():
+        return here
+    record = CorpusRecord.read(here) if here.exists() else None
+    known = (run.header.data_hash, run.header.label_hash)
+    return here if record and (record.data_hash, record.label_hash) == known else kept
+
+
+def _place_former(run: Run) -> Path:
+    """Where the corpus that the header names is kept once it has grown."""
+    return run.path / FORMER / f"{run.header.data_hash}-{run.header.label_hash}"
+
+
 def _load_again(context: RunContext, run: Run) -> Dataset:
     """The corpus of the run, from where it was; `ArtefactError` where it is no longer there."""
-    path, edits = context.data.path, context.data.label_edits
+    data = _follow_growth(context.data, run)
+    path, edits = data.path, data.label_edits
     if (
         edits is not None
         and not Path(edits).exists()
         and (beside_it := run.path / Path(edits).name).exists()
     ):  # the run has moved
         return load_dataset(
-            context, context.data.model_copy(update={"label_edits": str(beside_it)}), again=True
+            context, data.model_copy(update={"label_edits": str(beside_it)}), again=True
         )
     if (
         path is None
         or Path(path).exists()
-        or path != CorpusRecord.read(run.corpus_path).source.get("path")
+        or path != CorpusRecord.read(find_corpus(run)).source.get("path")
     ):
-        return load_dataset(context, context.data, again=True)
+        return load_dataset(context, data, again=True)
     beside = [
         place / Path(path).name
         for place in (Path.cwd(), run.path.absolute().parent)
@@ -115,6 +167,25 @@ def _load_again(context: RunContext, run: Run) -> Dataset:
         f"place{f', perhaps {beside[0]}' if beside else ''}",
         todo=f"name its new place: repeat the command with {place}, or with --set "
         f"data.path={place}",
+    )
+
+
+def _follow_growth(data: DataSection, run: Run) -> DataSection:
+    """The section with what a growth has changed, where it is that of the run's recipe: the recipe
+    is older until a stage has finished on the grown corpus.
+    """
+    if not (run.path / FORMER).is_dir():
+        return data
+    source, recipe = (
+        CorpusRecord.read(find_corpus(run)).source,
+        read_run_recipe(run.path).values.get("data", {}),
+    )
+    return data.model_copy(
+        update={
+            key: source[key]
+            for key in ("path", *MAY_CHANGE)
+            if key in source and getattr(data, key) == recipe.get(key)
+        }
     )
 
 
@@ -143,18 +214,20 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
     return corpus
 
 
-COLUMNS = (
+MAY_CHANGE = (
     "text_column",
     "labels_column",
     "id_column",
     "split_column",
     "label_separator",
     "encoding",
+    "label_edits",
 )
-"""Options that say how a table is read, not what is taken of it: a later export may have other
-names.
+"""Options that say how a table is read and how labels are called, not what is taken of it: a later
+export may have other names.
 """
-NEXT_CORPUS, FORMER_CORPUS, FORMER_LABELS = ".corpus.next", ".corpus.previous", ".former-labels"
+NEXT_CORPUS = ".corpus.next"
+FORMER = ".former"  # corpora that the run had before it grew, by hash, for models made on them
 
 
 def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
@@ -168,14 +241,10 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
         ArtefactError: it is read in another way than before.
         DataError: most of its documents are gone.
     """
-    former, coming = run.path / FORMER_CORPUS, run.path / NEXT_CORPUS
-    if former.exists() and not (
-        run.corpus_path.exists()
-        and CorpusRecord.read(run.corpus_path).data_hash == run.header.data_hash
-    ):
+    coming = run.path / NEXT_CORPUS
+    if (found := find_corpus(run)) != run.corpus_path:
         remove(run.corpus_path)  # the process was killed before the new corpus counted
-        former.rename(run.corpus_path)
-    remove(former)
+        found.rename(run.corpus_path)
     remove(coming)
     named = (context.data.path, *filter(None, [context.data.label_edits]))
     sources = run.header.sources
@@ -198,7 +267,7 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
         context.data,
         open_corpus(run.corpus_path, partial(_load_again, context, run)),
         run,
-        may_differ=(*COLUMNS, "label_edits"),
+        may_differ=MAY_CHANGE,
     )
     dataset = load_dataset(context, context.data)
     sources = hash_files(dataset)
@@ -214,22 +283,31 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
             f"'{folder.name}' was not finished on the earlier corpus: it is kept in "
             f"'{folder.failed_path}'"
         )
-    kept = run.path / FORMER_LABELS / f"{run.header.label_hash}.parquet"
-    kept.parent.mkdir(exist_ok=True)
-    shutil.copyfile(run.corpus_path / LABELS_FILE, kept)
+    former = _place_former(run)
+    former.parent.mkdir(exist_ok=True)
+    remove(former)
     run.corpus_path.rename(former)
     coming.rename(run.corpus_path)
     run.bind(data_hash=grown.data_hash, label_hash=grown.labels.hash, sources=sources)
-    remove(former)
+    _keep_for_models(former)
     _drop_spent(run.path / CACHE)
     return replace(grown, folder=run.corpus_path)
+
+
+def _keep_for_models(corpus: Path) -> None:
+    """Remove what a model does not need: documents and gold labels."""
+    record = CorpusRecord.read(corpus)
+    outputs = {name: known for name, known in record.outputs.items() if name in KEPT_FOR_MODELS}
+    record.model_copy(update={"outputs": outputs}).write(corpus)
+    for name in record.outputs.keys() - outputs.keys():
+        remove(corpus / name)
 
 
 def read_former_labels(run: Path, label_hash: str) -> list[str] | None:
     """The labels of a run by the hash of their order, which the corpus may have had before it
     grew; None if nobody knows them.
     """
-    for path in (run / "corpus" / LABELS_FILE, run / FORMER_LABELS / f"{label_hash}.parquet"):
+    for path in (run / "corpus" / LABELS_FILE, *run.glob(f"{FORMER}/*/{LABELS_FILE}")):
         found = (
             pl.read_parquet(path.absolute(), columns=["label"], glob=False)["label"].to_list()
             if path.exists()

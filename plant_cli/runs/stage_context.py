@@ -25,7 +25,7 @@ from plant_cli.api.functions import Named
 from plant_cli.data.blocks import StoppableTask
 from plant_cli.data.files import hash_json
 from plant_cli.runs.changes import trace_stale
-from plant_cli.runs.folder import Run
+from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import find_input_tag, split_seed
 from plant_cli.runs.steps import Step, write_out
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
     from plant_cli.runs.runner import RequestRunner
 
-OWN_SHARE = Named(
-    "plant_cli.runs.run_corpus:find_own_share"
-)  # with polars, which many actions do without
+# with polars, which many actions do without
+OWN_SHARE = Named("plant_cli.runs.run_corpus:find_own_share")
+OPEN_OWN = Named("plant_cli.runs.run_corpus:open_own_corpus")
 TAKE_PART = Named("plant_cli.data.training_part:take_part")
 
 
@@ -100,6 +100,7 @@ class RunContext:
         self.on_input: Callable[[], None] = lambda: None  # called when an input was added
         self._records: dict[str, StageRecord] = {}  # of the inputs, when they were first read
         self._warned: set[str] = set()
+        self._told: set[str] = set()  # folders that are used until they are made anew
         self._spec = step.spec
         self._sections = step.sections
         self._run = run  # None for an action, which opens the run when it first reads from it
@@ -118,18 +119,22 @@ class RunContext:
     def components(self, kind: type[SpecT]) -> list[SpecT]:
         return self.request.registry.specs(kind)
 
-    def corpus(self) -> Corpus:
+    def corpus(self, made: Path | None = None) -> Corpus:
         corpus: Corpus = (
-            self.open_corpus()
+            self.open_corpus(made)
             if self._share == 1
-            else TAKE_PART(self.open_corpus(), self._share, self.data)
+            else TAKE_PART(self.open_corpus(made), self._share, self.data)
         )
         return corpus
 
-    def open_corpus(self) -> StoredCorpus:
+    def open_corpus(self, made: Path | None = None) -> StoredCorpus:
         """The corpus with the run's record of it."""
         run = self._require_run("corpus")
         corpora, key = self.runner.corpora, self.corpus_key
+        if made is not None:
+            own: StoredCorpus | None = OPEN_OWN(self, run, StageFolder(made))
+            if own is not None:
+                return own
         if key not in corpora:
             from plant_cli.runs.run_corpus import (
                 open_run_corpus,
@@ -148,9 +153,11 @@ class RunContext:
         tag = find_input_tag(run, stage, self._own_tag(tag), self.tag)
         folder = run.stage(stage, tag)
         if not self._spec.writes and (usable := folder.usable()) is not folder:
-            self.reporter.note(
-                f"'{folder.name}' is being made anew: what it replaces is used until then"
-            )
+            if usable.name not in self._told:
+                self._told.add(usable.name)
+                self.reporter.note(
+                    f"'{folder.name}' is being made anew: what it replaces is used until then"
+                )
             folder = usable
         named = (
             self.data.path is not None and not run.recipe_path.exists()
@@ -159,7 +166,7 @@ class RunContext:
         record = folder.require(todo=command_for(stage, tag, self.run_path) + corpus)
         for name, reasons in trace_stale(folder.name, run).items():
             stale = run.folder(name).record()
-            if stale is not None and name not in self._warned:
+            if stale is not None and name not in {*self._warned, *self._told}:
                 self._warned.add(name)
                 command = command_for(stale.stage, stale.tag, self.run_path)
                 self.reporter.warn(
@@ -186,7 +193,8 @@ class RunContext:
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         run = self._require_run("stage")
         folder = run.stage(stage, find_input_tag(run, stage, self._own_tag(tag), self.tag))
-        return self.input(stage, tag) if folder.is_done() else None
+        found = folder if self._spec.writes else folder.usable()
+        return self.input(stage, tag) if found.is_done() else None
 
     def _own_tag(self, tag: str | None) -> str | None:
         """A stage on a part of train reads what has its own tag, if none is named: the untagged

@@ -209,9 +209,11 @@ def open_model(
 
 def open_in(context: StageContext, thresholds: Thresholds | None = None) -> OpenModel:
     """The model of a context's run and tag, with these thresholds instead of its own."""
-    folder, labels = context.input("finetune", context.tag), context.corpus().labels
+    folder = context.input("finetune", context.tag)
+    corpus = context.corpus(folder)
+    labels = corpus.labels
     chosen = thresholds or read_thresholds(folder, labels.hash, len(labels))
-    model = load_model(find_source(context, folder))
+    model = load_model(replace(find_source(context, folder), corpus=corpus))
     return OpenModel(
         model=model,
         labels=labels,

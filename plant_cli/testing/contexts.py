@@ -96,7 +96,7 @@ class FakeContext:
     stopping: bool = False
     """Whether the user asked to stop."""
 
-    def corpus(self) -> Corpus:
+    def corpus(self, made: Path | None = None) -> Corpus:
         assert self.documents is not None, (
             "the stage asked for a corpus: make_context(..., corpus=...)"
         )

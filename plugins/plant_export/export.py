@@ -23,7 +23,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.api.functions import Named
-from plant_cli.data.corpus_files import LABELS_FILE, PARENTS_FILE, STATISTICS_FILE, CorpusRecord
+from plant_cli.data.corpus_files import KEPT_FOR_MODELS, CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
@@ -36,6 +36,7 @@ from plant_cli.runs.folder import (
     current_time,
 )
 from plant_cli.runs.recipes import dump_yaml
+from plant_cli.runs.run_corpus import find_own_corpus
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.scorer_files import read_scorers
@@ -51,15 +52,15 @@ CARD = "export.json"
 EXPORTED_LABELS_FILE = "labels.json"
 MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
-PASSED_ON = (LABELS_FILE, PARENTS_FILE, STATISTICS_FILE)  # of the corpus
 NAME_FILES = ("titles", "vocabulary", "evidence", "rejects")  # options that name a file
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
     """Write the folder completely or not at all; the run does not change."""
     target = _writable(options, force=context.force)
-    corpus = context.corpus()
     source = context.input("finetune", context.tag)
+    corpus = context.corpus(source)
+    trained_on = find_own_corpus(Run.open(context.run_path), StageFolder(source))
     # damaged files are refused before anything is written
     combination = read_scorers(source, corpus.labels, corpus.analyser, context.component)
     network = _open_network(context, source, corpus, options.onnx)
@@ -69,6 +70,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     with replacing_folder(target) as folder:
         _copy_model(
             context.run_path,
+            trained_on,
             {"finetune": source, **({} if relevance is None else {"mig": relevance})},
             folder,
         )
@@ -89,6 +91,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         base = None if Path(str(written.get("base_model"))).exists() else written.get("base_model")
         card = write_model_card(
             context.run_path,
+            trained_on,
             source,
             target.name,
             parts=parts,
@@ -144,21 +147,21 @@ def _open_network(
     return None
 
 
-def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
+def _copy_model(run: Path, corpus: Path, stages: Mapping[str, Path], target: Path) -> None:
     """Write a run of some finished stages, by the names that they get, without the corpus:
     whoever has it names it (`data.path`).
     """
-    opened = Run.open(run)
-    record = CorpusRecord.read(opened.corpus_path)
+    opened, record = Run.open(run), CorpusRecord.read(corpus)
     sources = {
         Path(path).name: digest for path, digest in opened.header.sources.items()
     }  # without their folders
-    copy = Run(target, opened.header.model_copy(update={"sources": sources, "former": []}))
+    bound = {"data_hash": record.data_hash, "label_hash": record.label_hash, "former": []}
+    copy = Run(target, opened.header.model_copy(update={**bound, "sources": sources}))
     write_json(target / HEADER_NAME, copy.header.model_dump(mode="json"))
     copy.corpus_path.mkdir()
-    outputs = {name: record.outputs[name] for name in PASSED_ON if name in record.outputs}
+    outputs = {name: record.outputs[name] for name in KEPT_FOR_MODELS if name in record.outputs}
     for name in outputs:
-        shutil.copyfile(opened.corpus_path / name, copy.corpus_path / name)
+        shutil.copyfile(corpus / name, copy.corpus_path / name)
     shown = {
         "source": _hide(record.source),
         "files": [Path(file).name for file in record.files],

@@ -38,6 +38,7 @@ LIMITS = (
 
 def write_model_card(
     run: Path,
+    corpus: Path,
     model: Path,
     name: str,
     *,
@@ -50,6 +51,7 @@ def write_model_card(
 
     Args:
         run: that the model is of.
+        corpus: the folder of the corpus that it was trained on.
         model: the folder of its stage there.
         name: of the folder that it is exported to.
         parts: of the model, in words.
@@ -57,7 +59,7 @@ def write_model_card(
         licence: as the hub names it; None: none is named.
         reader: whether `read_model.py` is there.
     """
-    record, opened = CorpusRecord.read(run / "corpus"), Run.open(run)
+    record, opened = CorpusRecord.read(corpus), Run.open(run)
     trained = opened.folder(model.name).record()
     assert trained is not None  # it is exported
     languages = list(record.analyser.shares)
@@ -69,11 +71,11 @@ def write_model_card(
         **({"base_model": base} if base else {}),
         "tags": [*TAGS],
     }
-    corpus = Path(str(record.source["path"])).name if record.source.get("path") else "texts"
+    texts = Path(str(record.source["path"])).name if record.source.get("path") else "texts"
     chosen = CHOSEN_ON if CHOSEN_ON in record.sizes else "left-out scores of train"
     folder = shlex.quote(name)
     sections = [
-        f"---\n{dump_yaml(front)}---\n\n# Labels for {printable(corpus)}",
+        f"---\n{dump_yaml(front)}---\n\n# Labels for {printable(texts)}",
         f"A model that assigns labels to texts: {', '.join(parts)}. Trained with plant "
         f"{opened.header.plant_version} on {trained.started[:10]}.",
         f"## Use\n\n```sh\npip install plant-cli\nplant suggest new.csv --run {folder}\nplant "
@@ -83,7 +85,7 @@ def write_model_card(
             if reader
             else ""
         ),
-        f"## Data\n\n{_describe_data(run / 'corpus', record)}",
+        f"## Data\n\n{_describe_data(corpus, record)}",
         f"## Figures\n\n{_describe_figures(opened, model.name, trained)}",
         "## Limits\n\n" + "\n".join(f"* {limit.format(chosen=chosen)}" for limit in LIMITS),
         f"## Licence\n\n{licence or 'None was named: ask whoever gave you the model.'}",

@@ -19,7 +19,7 @@ import numpy as np
 from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
 from plant_cli.data.blocks import checking
 from plant_cli.data.records import StageRecord
-from plant_cli.runs.folder import Run
+from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.session import never
 from plant_cli.scoring.decisions import REVIEWED_FROM
@@ -220,12 +220,11 @@ class ServedModel:
             "serve", self._tag
         )
         with context.reading_whole():
-            opened, folder, corpus = (
+            opened, folder = (
                 open_in(context),
                 context.input("finetune", self._tag),
-                context.open_corpus(),
             )
-            record = Run.open(self._path).stage("finetune", self._tag).record()
+            corpus, record = context.open_corpus(folder), StageFolder(folder).record()
         assert record is not None  # its folder was just read
         loaded = LoadedModel(
             opened=replace(opened, reporter=Deaf()),

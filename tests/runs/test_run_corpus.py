@@ -15,8 +15,10 @@ from plant_cli.api import (
     Interrupted,
     UsageError,
 )
+from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import hash_file, read_json, write_json
 from plant_cli.runs.folder import Run
+from plant_cli.runs.run_corpus import find_corpus
 
 
 @pytest.fixture
@@ -426,12 +428,17 @@ def test_a_process_that_was_killed_while_the_corpus_was_replaced_loses_nothing(p
         prepared.path / "corpus",
         read_json(prepared.path / "run.json", "the run")["data_hash"],
     )
-    corpus.rename(prepared.path / ".corpus.previous")
-    if killed == "after":
-        shutil.copytree(prepared.path / ".corpus.previous", corpus)
+    labels = Run.open(prepared.path).header.label_hash
+    former = prepared.path / ".former" / f"{known}-{labels}"
+    former.parent.mkdir()
+    corpus.rename(former)
+    if killed == "after":  # another corpus is in its place already
+        shutil.copytree(former, corpus)
+        CorpusRecord.read(corpus).model_copy(update={"held_out": ["x"]}).write(corpus)
+    assert find_corpus(Run.open(prepared.path)) == former
     prepared.run("alpha", grow=True, resume=True)
     assert read_json(corpus / "splits.json", "the corpus")["data_hash"] == known
-    assert not (prepared.path / ".corpus.previous").exists()
+    assert not former.exists()
 
 
 def test_a_made_up_corpus_cannot_grow(clinic):
