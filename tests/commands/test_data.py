@@ -240,7 +240,8 @@ def spoilt(tmp_path: Path) -> Path:
     path = tmp_path / "spoilt.csv"
     same = "the same text in two splits"
     path.write_text(
-        f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A ,train\n"
+        f"doc_id,text,labels,split\np,{same},a,train\nq,{same},a;b,test\n"
+        "r,another text altogether, A ,train\n"
     )
     return path
 
@@ -395,7 +396,7 @@ def test_a_row_that_cannot_be_read_and_a_warning_are_two_options(check: Any, spo
     table of findings.
     """
     assert check(spoilt, {"strict": True}).failure is None
-    spoilt.write_text(spoilt.read_text() + "b,c,d,e\n")
+    spoilt.write_text(spoilt.read_text() + "b,c,d,e,f\n")
     assert check(spoilt, fail_on_warning=True).tables[0].rows
 
 
