@@ -513,7 +513,7 @@ class TrainOptions(Options):
 
     hours: float | None = everyday(
         None,
-        "Then also a network, in so many hours at most; it is kept only if it adds (default: none).",
+        "Also make a network, in at most so many hours; it is kept only if it adds (default: none).",
         gt=0,
     )
 

@@ -35,8 +35,8 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     find = context.input if options.needs_relevance else context.find_input
     relevance = find("mig", options.relevance)
-    grown = options.only_new or not options.in_closed_form  # regressions are solved again
-    earlier = _find_earlier(context, stays=options.only_new) if grown else None
+    goes_on = options.only_new or not options.in_closed_form  # regressions are solved again
+    earlier = _find_earlier(context, stays=options.only_new) if goes_on else None
     if options.only_new and earlier is None:
         raise UsageError(
             "there is no trained network that new labels could be added to",
