@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 import yaml
 from builders import read_stage, run_at
+from plant_backbones.profile import CausalOptions
 from safetensors.torch import load_file
 from transformers import MistralConfig
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.data.files import read_json
-from plant_cli.network.profile import CausalOptions
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import load_recipe, shipped_recipes
 from plant_cli.runs.runner import print_config

@@ -47,8 +47,6 @@ from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.design import ComponentLookup, find_design
 from plant_cli.network.hardware import Hardware, peak_allocated
-from plant_cli.network.profile import HuggingFaceOptions
-from plant_cli.network.quantization import short_parameters
 from plant_cli.network.reading import lengths, pad_to_multiple
 from plant_cli.network.recomputation import activation_bytes
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
@@ -199,6 +197,30 @@ def size_of(parameters: Iterable[nn.Parameter]) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
 
 
+def short_parameters(network: nn.Module, quantization: str) -> dict[nn.Parameter, int]:
+    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes
+    alone.
+
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8
+    bits: a byte, and fp32 for each row.
+    """
+    sizes: dict[nn.Parameter, int] = {}
+    for part in network.modules() if quantization in ("int8", "nf4") else ():
+        for parameter in part.parameters(recurse=False):
+            experts = parameter.ndim == 3 and quantization == "nf4"
+            if parameter.requires_grad or not (
+                experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)
+            ):
+                continue
+            count = parameter.numel()
+            sizes[parameter] = (
+                count // 2 + count // 64 + count // 64 // 64
+                if quantization == "nf4"
+                else count + 4 * len(parameter)
+            )
+    return sizes
+
+
 def outline(
     find: ComponentLookup, job: Job, labels: LabelIndex
 ) -> tuple[Network, tuple[Part, ...], int]:
@@ -219,11 +241,7 @@ def outline(
             expected="a backbone whose load makes tensors on torch's default device",
             todo=f"plan another backbone, or {MEASURE}",
         ) from error
-    short = (
-        short_parameters(network.backbone_module, options)
-        if isinstance(options, HuggingFaceOptions)
-        else {}
-    )
+    short = short_parameters(network.backbone_module, getattr(options, "quantization", "none"))
     named = {
         "head": "head, shared by all labels",
         "boost": "label tables",

@@ -20,7 +20,6 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from plant_cli.api import Reporter, UsageError
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.quantization import can_be_sharded
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, gather_full
 from plant_cli.runs.processes import sharing_mode
 from plant_cli.training.optimiser import Group, RowAdamW, touched_rows
@@ -232,6 +231,13 @@ def blocks(backbone: nn.Module) -> list[nn.Module]:
     return [part for part in backbone.modules() if type(part).__name__ in names]
 
 
+def _can_be_sharded(parameter: nn.Parameter) -> bool:
+    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights
+    and read from that.
+    """
+    return type(parameter).__name__ != "Int8Params"
+
+
 class FullySharded(DataParallel):
     """Trains a sharded twin of the network; the network itself is empty meanwhile, but while it is
     validated and after the end.
@@ -260,7 +266,7 @@ class FullySharded(DataParallel):
         root = _Pass(self.twin[0].module(), self.twin[1])
         before = [*root.parameters()]
         mesh = init_device_mesh(hardware.device.type, (self.processes.count,))
-        kept = {p for p in before if not can_be_sharded(p)}
+        kept = {p for p in before if not _can_be_sharded(p)}
         for part in (*blocks(root.backbone), root):
             fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
         self.root = root

@@ -1,5 +1,16 @@
 """The built-in backbones: one table of Hugging Face families, three models from packages, and a
 small network without download.
+
+This page has the table and registers it. A `Family` (`profile`) says what a kind of model is called,
+where its weights are and which of its maps are adapted; plugins for further families may use it.
+`huggingface` loads such a model and reads with it; `windows` cuts long texts. Its engines:
+`quantization` (4 and 8 bits, adapters), `bf16_models`, `gguf_files` and `gguf_models` (models in
+GGUF), `bert` (an encoder without transformers). `packaged` and `packed_weights` read models from
+packages; `tiny` is the small network.
+
+They need torch and transformers, which are imported when a backbone is loaded, for adapters peft,
+for 4 bits bitsandbytes, and the extras `minilm`, `multilingual` and `smollm2` for models from
+packages. Of the core they use devices, recomputation, replayed passes and files of tensors.
 """
 
 from __future__ import annotations
@@ -8,8 +19,14 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Literal
 
+from plant_backbones.profile import (
+    BERT_ATTENTION,
+    CausalOptions,
+    Family,
+    FrozenOptions,
+    PublishedShape,
+)
 from plant_cli.api import BackboneSpec, Options, hookimpl, option
-from plant_cli.kit import BERT_ATTENTION, CausalOptions, Family, FrozenOptions, PublishedShape
 
 LLAMA_8B = PublishedShape("llama", 4096, 32, 32, 8, 14336, 128256, 131072)
 FAMILIES = (

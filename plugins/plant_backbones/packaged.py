@@ -21,9 +21,11 @@ from plant_backbones import (
     MultilingualOptions,
     SmolLM2Options,
 )
+from plant_backbones.huggingface import HuggingFaceBackbone, Profile
 from plant_backbones.packed_weights import read_header, read_packed_weights
+from plant_backbones.profile import ATTENTION, BERT_ATTENTION, Packed
 from plant_cli.api import Backbone, ComponentError, MachineSection
-from plant_cli.kit import ATTENTION, BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
+from plant_cli.kit import hash_file
 
 SMOLLM2_REVISION = "12fd25f77366fa6b3b4b768ec3050bf629380bac"
 E5_REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"

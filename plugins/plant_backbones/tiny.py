@@ -12,12 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from plant_backbones import TinyOptions
+from plant_backbones.windows import check_overlap, cut, join_windows
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
 from plant_cli.kit import (
-    check_overlap,
-    cut,
     hash_strings,
-    join_windows,
     restore_trainable,
     save_trainable,
     split_layers,

@@ -5,7 +5,8 @@ its corpus.
 and its decoder as ONNX graphs, and `read_model` is the file that reads a model without a network by
 numpy and scipy alone.
 
-Graphs need the extra `onnx` (onnx, onnxruntime). Of the core it uses networks (`network`), fused
+Graphs need the extra `onnx` (onnx, onnxruntime), and are those of Hugging Face models: this plugin
+depends on `plant_backbones.huggingface` and `plant_backbones.windows`. Of the core it uses networks (`network`), fused
 scorers (`scoring`), metrics for the card (`evaluation`), and run folders (`runs`, `data`).
 """
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from plant_backbones.windows import join_windows
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, Reading
 from plant_cli.api.errors import first_line, missing_package
 from plant_cli.network.assembly import Network
-from plant_cli.network.windows import join_windows
 
 if TYPE_CHECKING:
-    from plant_cli.network.huggingface import (
+    from plant_backbones.huggingface import (
         HuggingFaceBackbone,
     )  # with transformers, which takes seconds to import
 

@@ -29,6 +29,8 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from plant_backbones.profile import CausalOptions
+from plant_backbones.quantization import add_adapter
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
 from plant_losses import FocalOptions, LambdaOptions
@@ -53,8 +55,6 @@ from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.profile import CausalOptions
-from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader, lengths
 from plant_cli.network.state_cache import STATES, CachedReader
 from plant_cli.relevance.relevance_table import RelevanceTable

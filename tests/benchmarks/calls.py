@@ -22,6 +22,10 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from plant_backbones.bert import Bert, BertShape
+from plant_backbones.huggingface import HuggingFaceBackbone
+from plant_backbones.profile import ATTENTION, FrozenOptions
+from plant_backbones.quantization import add_adapter
 from plant_decoders import attention_kernels
 from plant_losses import FocalOptions
 from plant_losses.label_losses import Focal
@@ -33,11 +37,7 @@ from triton.runtime import KernelInterface
 from plant_cli.api import Choice, ModelSection
 from plant_cli.data.labels import LabelTable
 from plant_cli.network.assembly import Network
-from plant_cli.network.bert import Bert, BertShape
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.huggingface import HuggingFaceBackbone
-from plant_cli.network.profile import ATTENTION, FrozenOptions
-from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader
 from plant_cli.network.recomputation import Recomputation
 from plant_cli.network.replays import POSITION_MULTIPLE, USES, Reader, Replays

@@ -8,11 +8,10 @@ from typing import Any
 
 import plant_backbones
 import torch
+from plant_backbones import quantization
+from plant_backbones.huggingface import HuggingFaceBackbone, Profile, prepare_network
+from plant_backbones.profile import ATTENTION, CausalOptions
 from torch import nn
-
-from plant_cli.network import quantization
-from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
-from plant_cli.network.profile import ATTENTION, CausalOptions
 
 TARGETS = {
     family.name: family.targets

@@ -50,7 +50,7 @@ from plant_cli.network.assembly import (
 )
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
-from plant_cli.network.windows import restore_trainable, save_trainable
+from plant_cli.network.trainable_layers import restore_trainable, save_trainable
 from plant_cli.registry import installed
 
 Make = Callable[..., Any]

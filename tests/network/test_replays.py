@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plant_backbones.profile import CausalOptions
 from torch import Tensor, nn
 
 from plant_cli.api import TokenBatch
 from plant_cli.network import replays
-from plant_cli.network.profile import CausalOptions
 from plant_cli.network.replays import Reader, Replays, add_to_gradients, without_replays
 from tests.benchmarks.random_models import RandomBackbone, configuration
 

@@ -45,6 +45,8 @@ def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
     """A network on the model in `folder`, without dropout; its adapters do something from the
     start. With `lstm`: on two levels.
     """
+    from plant_backbones.huggingface import HuggingFaceBackbone, Profile
+    from plant_backbones.quantization import HuggingFaceOptions
     from plant_decoders import JointLaatOptions, LabelAttentionOptions
     from plant_decoders.label_attention import LabelAttention
     from plant_decoders.published_decoders import JointLaat
@@ -52,8 +54,6 @@ def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
     from plant_cli.api import DecoderShape, ModelSection
     from plant_cli.data.labels import LabelTable
     from plant_cli.network.assembly import Network
-    from plant_cli.network.huggingface import HuggingFaceBackbone, Profile
-    from plant_cli.network.quantization import HuggingFaceOptions
 
     torch.manual_seed(0)
     kind = "causal" if folder.name == "llama" else "encoder"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from plant_backbones import FAMILIES
+from plant_backbones import FAMILIES, huggingface
 from pydantic import ValidationError
 from transformers import (
     BertConfig,
@@ -23,7 +23,6 @@ from transformers import (
 )
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection
-from plant_cli.network import huggingface
 from plant_cli.registry import installed
 
 BY_NAME = {family.name: family for family in FAMILIES}

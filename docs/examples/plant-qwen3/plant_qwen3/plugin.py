@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plant_backbones.profile import Family
+
 from plant_cli.api import BackboneSpec, hookimpl
-from plant_cli.kit import Family
 
 QWEN3 = Family(
     name="qwen3",

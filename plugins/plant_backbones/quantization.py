@@ -16,11 +16,10 @@ import transformers
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from plant_backbones.bf16_models import answers_in_bf16, wants_bf16, wants_expansion
+from plant_backbones.profile import HuggingFaceOptions
 from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.data.files import hash_strings, read_json, write_json
-from plant_cli.network.bf16_models import answers_in_bf16, wants_bf16, wants_expansion
-from plant_cli.network.profile import HuggingFaceOptions
-from plant_cli.network.tensors import read_tensors
+from plant_cli.kit import hash_strings, read_json, read_tensors, write_json
 
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {
@@ -229,37 +228,6 @@ def restore_adapter(network: Any, folder: Path) -> None:
             "in the run folder)",
         )
     set_peft_model_state_dict(network, weights)
-
-
-def can_be_sharded(parameter: nn.Parameter) -> bool:
-    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights
-    and read from that.
-    """
-    return type(parameter).__name__ != "Int8Params"
-
-
-def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
-    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes
-    alone.
-
-    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8
-    bits: a byte, and fp32 for each row.
-    """
-    sizes: dict[nn.Parameter, int] = {}
-    for part in network.modules() if options.quantization != "none" else ():
-        for parameter in part.parameters(recurse=False):
-            experts = parameter.ndim == 3 and options.quantization == "nf4"
-            if parameter.requires_grad or not (
-                experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)
-            ):
-                continue
-            count = parameter.numel()
-            sizes[parameter] = (
-                count // 2 + count // 64 + count // 64 // 64
-                if options.quantization == "nf4"
-                else count + 4 * len(parameter)
-            )
-    return sizes
 
 
 def merge_adapter(network: Any, options: HuggingFaceOptions) -> Any:

@@ -1,22 +1,18 @@
-"""Long texts in overlapping windows, and layers that backbones share."""
+"""Long texts in overlapping windows, and their hidden states joined again."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.api.model import TokenBatch
-from plant_cli.network.compute import TOKEN_MULTIPLE, round_up, send
-from plant_cli.network.tensors import read_tensors, write_tensors
+from plant_cli.api import ComponentError, TokenBatch
+from plant_cli.kit import TOKEN_MULTIPLE, round_up, send
 
 IntArray = npt.NDArray[np.int64]
 
@@ -118,21 +114,6 @@ def join_windows(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
 
 
 DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
-LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
-
-
-def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
-    """Trainable parameters from first to last: those before the layers, then each layer (those
-    after the layers, with the last).
-    """
-    groups: dict[int, list[nn.Parameter]] = {}
-    deepest = -1
-    for name, parameter in module.named_parameters():
-        layer = LAYER_NUMBER.search(f".{name}")
-        deepest = int(layer.group(1)) if layer else deepest
-        if parameter.requires_grad:
-            groups.setdefault(deepest, []).append(parameter)
-    return [groups[number] for number in sorted(groups)]
 
 
 def readable_positions(network: Any) -> int:
@@ -144,34 +125,3 @@ def readable_positions(network: Any) -> int:
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
             return positions - int(part.padding_idx) - 1
     return positions
-
-
-def save_trainable(module: nn.Module, path: Path) -> None:
-    """Write the trainable parameters of a network as safetensors."""
-    changed = {
-        n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad
-    }
-    write_tensors(path, changed)
-
-
-def restore_trainable(module: nn.Module, path: Path) -> None:
-    """Read back parameters that `save_trainable` wrote; every name and shape must fit."""
-    known = dict(module.named_parameters())
-    saved, _ = read_tensors(
-        path,
-        "the trained weights of the backbone",
-        "restore the file, or run the stage again with --force",
-    )
-    for name, tensor in saved.items():
-        if name not in known or known[name].shape != tensor.shape:
-            raise ArtefactError(
-                f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that "
-                "this backbone has not",
-                where=str(path),
-                expected=f"shape {list(known[name].shape)}"
-                if name in known
-                else "a parameter of that name",
-                todo="use the backbone and options that the run was trained with (recipe.yaml in "
-                "the run folder)",
-            )
-        known[name].data.copy_(tensor)

@@ -30,8 +30,8 @@ from tokenizers import (
 )
 from torch import Tensor
 
-from plant_cli.network.gguf_files import GgufFile, read_gguf, refuse_gguf
-from plant_cli.network.profile import Packed
+from plant_backbones.gguf_files import GgufFile, read_gguf, refuse_gguf
+from plant_backbones.profile import Packed
 
 CLASSES = {"llama": "Llama", "qwen2": "Qwen2", "phi3": "Phi3"}
 """Architectures by their names in the file, and how the names of their classes begin; Mistral's

@@ -218,7 +218,7 @@ class Family:
 
     def load(self, options: EncoderOptions, machine: MachineSection) -> Backbone:
         """Load the chosen model."""
-        from plant_cli.network.huggingface import HuggingFaceBackbone, Profile
+        from plant_backbones.huggingface import HuggingFaceBackbone, Profile
 
         model, pinned = self.find(options.model)
         chosen = options.adapter_targets

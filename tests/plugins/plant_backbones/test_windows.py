@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from plant_backbones.windows import check_overlap, cut, join_windows, window_starts
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.network.windows import check_overlap, cut, join_windows, window_starts
 
 
 def batch_of(*sizes: int) -> TokenBatch:

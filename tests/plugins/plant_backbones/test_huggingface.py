@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from plant_backbones import huggingface
+from plant_backbones.huggingface import HuggingFaceBackbone, Packed, Profile
+from plant_backbones.profile import ATTENTION, BERT_ATTENTION, Family, HuggingFaceOptions
 from pydantic import ValidationError
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -27,9 +30,6 @@ from transformers import (
 )
 
 from plant_cli.api import ArtefactError, ComponentError, MachineSection, ResourceError
-from plant_cli.network import huggingface
-from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
-from plant_cli.network.profile import ATTENTION, BERT_ATTENTION, Family, HuggingFaceOptions
 
 WORDS = [
     "[PAD]",

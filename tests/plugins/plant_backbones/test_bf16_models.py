@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
-from transformers import LlamaConfig, LlamaModel, MistralConfig, MistralModel
-
-from plant_cli.network import bf16_models, quantization, recomputation
-from plant_cli.network.bf16_models import (
+from plant_backbones import bf16_models, quantization
+from plant_backbones.bf16_models import (
     Bf16Model,
     find_norms,
     is_short,
@@ -23,7 +19,12 @@ from plant_cli.network.bf16_models import (
     wants_bf16,
     wants_expansion,
 )
-from plant_cli.network.profile import ATTENTION, CausalOptions
+from plant_backbones.profile import ATTENTION, CausalOptions
+from torch import nn
+from torch.nn import functional
+from transformers import LlamaConfig, LlamaModel, MistralConfig, MistralModel
+
+from plant_cli.network import recomputation
 from plant_cli.network.recomputation import Recomputation, activation_bytes
 
 SIZES = {

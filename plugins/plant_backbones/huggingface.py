@@ -24,29 +24,36 @@ from tokenizers.pre_tokenizers import Split
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import ArtefactError, ComponentError, ResourceError, first_line
-from plant_cli.api.model import TokenBatch
-from plant_cli.data.files import hash_strings
-from plant_cli.network import quantization
-from plant_cli.network.bert import Bert, load_bert, make_bert
-from plant_cli.network.bf16_models import Bf16Model, is_short, unmasked
-from plant_cli.network.compute import TOKEN_MULTIPLE, send
-from plant_cli.network.gguf_models import read_gguf_model
-from plant_cli.network.hardware import find_device, find_dtype, free_memory
-from plant_cli.network.profile import HuggingFaceOptions, Packed, PublishedShape
-from plant_cli.network.recomputation import Recomputation, activation_bytes
-from plant_cli.network.replays import PASS_SHARE, POSITION_MULTIPLE, Replays
-from plant_cli.network.windows import (
+from plant_backbones import quantization
+from plant_backbones.bert import Bert, load_bert, make_bert
+from plant_backbones.bf16_models import Bf16Model, is_short, unmasked
+from plant_backbones.gguf_models import read_gguf_model
+from plant_backbones.profile import HuggingFaceOptions, Packed, PublishedShape
+from plant_backbones.windows import (
     Windows,
     check_overlap,
     cut,
     join_windows,
     readable_positions,
+)
+from plant_cli.api import ArtefactError, ComponentError, ResourceError, TokenBatch, first_line
+from plant_cli.kit import (
+    PASS_SHARE,
+    POSITION_MULTIPLE,
+    TOKEN_MULTIPLE,
+    Recomputation,
+    Replays,
+    activation_bytes,
+    find_device,
+    find_dtype,
+    free_memory,
+    hash_strings,
+    is_at_hand,
     restore_trainable,
     save_trainable,
+    send,
     split_layers,
 )
-from plant_cli.runs.steps import is_at_hand
 
 HUB_ID = re.compile(
     r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?"
