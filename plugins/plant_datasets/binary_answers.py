@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -19,6 +20,27 @@ answer accept accepted decision judgement judgment verdict relevant is_relevant 
 approved valid is_valid value vote antwort entscheidung zutreffend reponse respuesta vastaus
 """
 _NAMES = frozenset(_WORDS.split())
+"""Columns of answers: a word that says neither is told, and left out."""
+_DOUBTFUL_NAMES = frozenset(["review", "status", "relevance", "score", "label_status", "result"])
+"""Columns of answers where texts repeat, if each of their words is a decision."""
+_SIGNS = {"-": "reject", "−": "reject", "–": "reject"}
+"""What they say in a column that has + as well."""
+_MOST_WORDS = 9
+_DISTINCT = 0.75
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """A column of answers, and what its cells say."""
+
+    column: str
+    said: Mapping[str, str]  # by the cell in small letters
+    unknown: Sequence[str]  # words that say neither
+    empty: str  # what a cell without a word says
+
+    def read(self, cell: str) -> str:
+        return self.said.get(cell.strip().casefold(), self.empty)
 
 
 def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables, list[str]]:
@@ -33,17 +55,19 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
         return tables, []
     used = {column, *data.text_column.split(","), data.id_column, data.split_column}
     likely = [name for name, dtype in schema.items() if name not in used and not dtype.is_nested()]
-    answers = next((name for name in likely if _holds_answers(tables, name)), None)
+    found = filter(None, (_find_answers(tables, name, data) for name in likely))
+    answers = next(found, None)
     if answers is None:
         return tables, []
-    said = pl.col(answers).cast(pl.String).map_elements(_read, pl.String)
+    cells = pl.col(answers.column).cast(pl.String).fill_null("")
+    said = cells.map_elements(answers.read, pl.String)
     counts = {"accept": 0, "reject": 0, "ignore": 0}
     for place, (one, _) in tables.items():
-        found = collect(one.select(said.alias("said")), place)["said"].fill_null("ignore")
+        found = collect(one.select(said.alias("said")), place)["said"]
         counts = {name: count + int((found == name).sum()) for name, count in counts.items()}
     united = {
         place: (
-            one.filter(said.fill_null("ignore") != "ignore").with_columns(
+            one.filter(said != "ignore").with_columns(
                 pl.when(said == "accept").then(pl.col(column)).alias(column)
             ),
             prefix,
@@ -51,27 +75,54 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
         for place, (one, prefix) in tables.items()
     }
     shown = f"{counts['accept']:,} accept the label, {counts['reject']:,} reject it"
-    return united, [
-        f"{where}: the column {answers} has answers: {shown}, {counts['ignore']:,} say neither "
-        "and are left out"
-    ]
+    remark = (
+        f"{where}: the column {answers.column} has answers: {shown}, {counts['ignore']:,} say "
+        "neither and are left out"
+    )
+    if answers.unknown:
+        remark += f"; words that are no answer: {', '.join(answers.unknown[:_SHOWN])}"
+    if answers.empty == "reject":
+        remark += "; no word rejects, so an empty cell does"
+    return united, [remark]
 
 
-def _read(cell: str) -> str:
-    return read_decision(cell) or "ignore"
-
-
-def _holds_answers(tables: Mapping[str, tuple[pl.LazyFrame, str]], name: str) -> bool:
-    """Whether all cells of a column accept or reject, and both occur in some table."""
-    decisions: set[str | None] = set()
+def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answers | None:
+    """What a column says if it is one of answers: labels are accepted in some cells, and in others
+    they are not.
+    """
     written: set[str] = set()
     for where, (table, _) in tables.items():
         if name not in table.collect_schema():
-            return False
+            return None
         cells = collect(table.select(pl.col(name).cast(pl.String).unique()), where)[name]
-        written |= {cell.strip().casefold() for cell in cells.drop_nulls()}
-        if len(written) > 3 * len(_SURE):
-            return False
-        decisions |= {read_decision(cell) for cell in written if cell}
-    both = None not in decisions and "accept" in decisions and len(decisions) > 1
-    return both and (written <= _SURE or fold_name(name).replace(" ", "_") in _NAMES)
+        written |= {cell.strip().casefold() for cell in cells.fill_null("")}
+        if len(written) > _MOST_WORDS:
+            return None
+    words = sorted(written - {""})
+    signs = _SIGNS if "+" in written else {}
+    said = {word: signs.get(word) or read_decision(word) or "" for word in words}
+    unknown = [word for word, decision in said.items() if not decision]
+    folded = fold_name(name).replace(" ", "_")
+    named = folded in _NAMES and len(unknown) < len(words) / 2
+    doubtful = folded in _DOUBTFUL_NAMES and _repeat(tables, data.text_column)
+    whole = not unknown and (doubtful or written <= _SURE)
+    known = set(said.values()) - {""}
+    ticked = known == {"accept"} and "" in written and folded in _NAMES
+    if not (named or whole) or "accept" not in known or not (len(known) > 1 or ticked):
+        return None
+    return _Answers(
+        name,
+        {word: decision or "ignore" for word, decision in said.items()},
+        unknown,
+        "reject" if ticked else "ignore",
+    )
+
+
+def _repeat(tables: CorpusTables, text_column: str) -> bool:
+    """Whether a quarter of the rows have a text that another row has, too."""
+    names = text_column.split(",")
+    rows = distinct = 0
+    for where, (table, _) in tables.items():
+        texts = collect(table.select(names), where)
+        rows, distinct = rows + len(texts), distinct + texts.n_unique()
+    return distinct <= _DISTINCT * rows
