@@ -55,8 +55,8 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
         return tables, []
     used = {column, *data.text_column.split(","), data.id_column, data.split_column}
     likely = [name for name, dtype in schema.items() if name not in used and not dtype.is_nested()]
-    found = filter(None, (_find_answers(tables, name, data) for name in likely))
-    answers = next(found, None)
+    every = (_find_answers(tables, name, data) for name in likely)
+    answers = next(filter(None, every), None)
     if answers is None:
         return tables, []
     cells = pl.col(answers.column).cast(pl.String).fill_null("")
