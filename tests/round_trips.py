@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, save_npz
 from plant_cli.api import DataSection, Dataset, DatasetSpec
 from plant_cli.data.label_cells import MISSING
 
-CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0\ufeff")
 _TEXTS = st.text(CHARACTERS, max_size=40).filter(
     lambda text: text not in MISSING
 )  # which are no texts in tables
