@@ -309,7 +309,7 @@ class ClosedFormDecoder(Protocol):
         """What attention gathers for each label, and how strongly."""
 
     def plant_head(
-        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: Tensor
     ) -> None:
         """Set the classifiers: the logit becomes weights · gathered + of_mean · mean + constant +
         strength · that of the label's attention.
@@ -318,7 +318,7 @@ class ClosedFormDecoder(Protocol):
             weights: of each label [L, V].
             of_mean: of each label [L, V]; zero where classifiers do not see the mean.
             constant: of each label [L].
-            strength: a number for all labels.
+            strength: of each label [L].
         """
 
 

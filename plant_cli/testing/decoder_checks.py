@@ -388,9 +388,10 @@ def a_planted_head_scores_by_its_weights(spec: DecoderSpec) -> None:
         require_near(gathered, decoder.gather(reading, ALL), rtol=1e-3, atol=1e-3)
         weights, constant = torch.randn(DECODER_LABELS, size), torch.randn(DECODER_LABELS)
         of_mean = float(decoder.sees_mean) * torch.randn(DECODER_LABELS, size)
-        decoder.plant_head(weights, of_mean, constant, 0.5)
+        strength = torch.randn(DECODER_LABELS)
+        decoder.plant_head(weights, of_mean, constant, strength)
         expected = torch.einsum("blv,lv->bl", gathered, weights) + found.mean @ of_mean.T
-        expected += constant + 0.5 * found.strength
+        expected += constant + strength * found.strength
         require_near(decoder(reading), expected, rtol=1e-3, atol=1e-3)
 
 

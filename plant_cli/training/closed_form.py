@@ -12,9 +12,11 @@ place of c_d: the ridge of the mean is then λ / ς². The logit is
 
     z = a w·(c − c̄) + γ s + b log-odds(ȳ) + e
 
-where s is the strength of the label's attention, less its mean over train. a, γ, b and e are the
-same for all labels: logistic regression on validation, whose likelihood also chooses λ and ς.
-Where labels are many, some of them choose these.
+where s is the strength of the label's attention, less its mean over train. a, γ, b and e depend on
+the number n of the label's training documents alone: each is linear in ln n between its values for
+the rarest label, the most frequent one and one between them. Logistic regression on validation
+gives these, and its likelihood also chooses λ and ς. Where labels are many, some of them choose λ
+and ς.
 
 With c_d = m_d + δ_d, only δ_d is the label's own, and it is 0 where attention is even: in most
 documents, if attention is relevance alone. Then Σ c cᵀ is Σ m mᵀ, which all labels share, and
@@ -42,6 +44,7 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import Room, Rows, lengths, sorted_batches
 from plant_cli.runs.group import Processes
 from plant_cli.runs.session import Session
+from plant_cli.scoring.frequency_linear import Floats, Ints, spline_basis
 from plant_cli.training.materials import Material
 
 RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
@@ -60,6 +63,12 @@ CHANGES_HELD = 1 << 26
 """Numbers of changes that are held before they are added to the sums of their labels."""
 RIDGE_LABELS = 500
 """Labels that choose λ and ς: of more, some are drawn."""
+KNOTS = 3
+"""Numbers of training documents at which the weights of the parts are given."""
+PART_PENALTY = 1.0
+"""On squared changes of the parts' weights, in root mean squares of the parts, against the sum of
+all losses.
+"""
 SCORES_JUDGED = 1 << 24
 """Scores of validation by which the parts are weighted; of more documents, some are drawn."""
 PRIOR_MARGIN = 1e-6
@@ -82,18 +91,28 @@ class ClosedForm:
     """What was chosen on validation."""
 
     penalty: Penalty
-    scale: float  # a
-    strength: float  # γ
-    prior: float  # b
-    constant: float  # e
-    loss: float  # mean cross-entropy of a document
+    knots: Floats  # training documents of labels, rising [K]
+    parts: Tensor  # a, γ, b and e at each knot [4, K]
+    loss: float  # mean penalised cross-entropy of a document
+
+    def at(self, counts: Ints) -> Tensor:
+        """a, γ, b and e of labels, by their numbers of training documents [4, l]."""
+        basis = torch.from_numpy(spline_basis(counts, self.knots))
+        return self.parts @ basis.T.to(self.parts)
 
     def __str__(self) -> str:
-        return (
-            f"{self.penalty}, logit = {self.scale:.1f} · regression + {self.strength:.2f} · "
-            "strength of attention "
-            f"+ {self.prior:.2f} · log-odds of frequency {self.constant:+.2f}"
+        shown = [
+            f"{scale:.1f} · regression + {strength:.2f} · strength of attention + {prior:.2f} · "
+            f"log-odds of frequency {constant:+.2f}"
+            for scale, strength, prior, constant in self.parts.T.tolist()
+        ]
+        if len(shown) == 1:
+            return f"{self.penalty}, logit = {shown[0]}"
+        labels = (
+            f"{logit} for labels of {count:,.0f}"
+            for logit, count in zip(shown, self.knots, strict=True)
         )
+        return f"{self.penalty}, logit = {'; '.join(labels)} training documents"
 
 
 @torch.no_grad()
@@ -132,10 +151,11 @@ def fit_classifiers(
     if len(drawn) < len(every):
         del solved
         chosen, solved = _choose(regression, every, [chosen.penalty])
-    weights, of_mean = chosen.scale * solved.weights[0]
-    constant = chosen.prior * _log_odds(train, every, weights.device) + chosen.constant
-    constant -= chosen.scale * solved.levels[0] + chosen.strength * solved.usual
-    decoder.plant_head(weights, of_mean, constant, chosen.strength)
+    scale, strength, prior, constant = chosen.at(_count(train, every)).to(solved.weights)
+    weights, of_mean = scale.unsqueeze(1) * solved.weights[0]
+    constant += prior * _log_odds(train, every, weights.device)
+    constant -= scale * solved.levels[0] + strength * solved.usual
+    decoder.plant_head(weights, of_mean, constant, strength)
     session.reporter.note(
         f"classifiers in closed form: {chosen}, by {len(judged):,} documents of validation"
     )
@@ -158,9 +178,22 @@ def _draw(count: int, most: int, seed: int) -> Rows:
     return np.sort(np.random.default_rng(seed).choice(count, size=max(1, most), replace=False))
 
 
+def _count(train: Material, labels: Rows) -> Ints:
+    """Training documents of labels [l]."""
+    return np.asarray((train.split.gold[:, labels] != 0).sum(axis=0), dtype=np.int64)
+
+
 def _log_odds(train: Material, labels: Rows, device: torch.device) -> Tensor:
-    shares = train.split.gold[:, labels].mean(axis=0).astype(np.float32)
-    return torch.logit(torch.from_numpy(np.asarray(shares)).to(device), eps=PRIOR_MARGIN)
+    shares = torch.from_numpy(_count(train, labels) / len(train.split)).float()
+    return torch.logit(shares.to(device), eps=PRIOR_MARGIN)
+
+
+def _place_knots(counts: Ints) -> Floats:
+    """Training documents of the rarest label, of the most frequent one and, between them, of one
+    that is as many times the first as the last is of it.
+    """
+    least, most = max(1, int(counts.min())), max(1, int(counts.max()))
+    return np.unique(np.geomspace(least, most, KNOTS))
 
 
 @dataclass(frozen=True)
@@ -184,8 +217,9 @@ def _choose(
     gold = regression.validation.split.gold[regression.judged][:, labels].toarray() != 0
     prior = _log_odds(regression.train, labels, solved.scores.device)
     target = torch.from_numpy(gold).to(prior.device)
+    counts = _count(regression.train, labels)
     fits = [
-        _fit_parts(penalty, scores, solved.strengths, prior, target)
+        _fit_parts(penalty, scores, solved.strengths, prior, counts, target)
         for penalty, scores in zip(penalties, solved.scores, strict=True)
     ]
     best = min(range(len(fits)), key=lambda number: fits[number].loss)
@@ -390,40 +424,41 @@ def _solve(squares: Tensor, right: Tensor, ridges: Sequence[float]) -> Tensor:
 
 
 def _fit_parts(
-    penalty: Penalty, scores: Tensor, strengths: Tensor, prior: Tensor, gold: Tensor
+    penalty: Penalty, scores: Tensor, strengths: Tensor, prior: Tensor, counts: Ints, gold: Tensor
 ) -> ClosedForm:
-    """Weights of the parts by logistic regression on pairs [n, L], by Newton's method with
-    halved steps.
+    """Weights of the parts at each knot by logistic regression on pairs [n, l], by Newton's method
+    with halved steps.
     """
-    parts = [scores, strengths, prior.expand_as(scores), torch.ones_like(scores)]
-    target = gold.flatten().double()
-    table = torch.stack([part.flatten() for part in parts], dim=1).double()
-    scale = table.square().mean(0).sqrt().clamp_min(SMALLEST_SCALE)
-    table /= scale
-    weights = torch.zeros(len(parts), dtype=table.dtype, device=table.device)
-    weights[2] = scale[2]  # log-odds of frequency: what is known without reading
+    knots = _place_knots(counts)
+    basis = torch.from_numpy(spline_basis(counts, knots)).to(scores.device)  # [l, K]
+    one = torch.ones_like(scores)
+    parts = torch.stack([scores, strengths, prior.expand_as(scores), one]).double()  # [4, n, l]
+    scale = parts.square().mean((1, 2)).sqrt().clamp_min(SMALLEST_SCALE).unsqueeze(1)
+    parts /= scale.unsqueeze(2)
+    start = torch.zeros_like(basis[:1].repeat(len(parts), 1))  # [4, K]
+    start[2] = scale[2]  # log-odds of frequency: what is known without reading
+    target = gold.double()
+
+    def logits(at: Tensor) -> Tensor:
+        return torch.einsum("pnl,pl->nl", parts, at @ basis.T)
 
     def measure(at: Tensor) -> float:
-        return float(functional.binary_cross_entropy_with_logits(table @ at, target))
+        fit = functional.binary_cross_entropy_with_logits(logits(at), target, reduction="sum")
+        return float(fit + PART_PENALTY / 2 * (at - start).square().sum())
 
-    loss = measure(weights)
+    weights, loss = start, measure(start)
     for _ in range(NEWTON_STEPS):
-        shares = torch.sigmoid(table @ weights)
-        slope = table.T @ (shares - target)
-        bend = table.T @ (table * (shares * (1 - shares)).unsqueeze(1))
-        bend.diagonal().add_(1e-6 * bend.diagonal().mean().clamp_min(SMALLEST_SCALE))
-        step, share = torch.linalg.solve(bend, slope), 1.0
+        shares = torch.sigmoid(logits(weights))
+        slope = torch.einsum("pnl,nl->pl", parts, shares - target) @ basis
+        slope += PART_PENALTY * (weights - start)
+        of_label = torch.einsum("pnl,qnl,nl->lpq", parts, parts, shares * (1 - shares))
+        bend = torch.einsum("lk,lm,lpq->pkqm", basis, basis, of_label)
+        bend = bend.reshape(slope.numel(), slope.numel())
+        bend.diagonal().add_(PART_PENALTY)
+        step, share = torch.linalg.solve(bend, slope.flatten()).view_as(slope), 1.0
         while (new := measure(weights - share * step)) > loss and share > LEAST_FALL:
             share /= 2
         if loss - new <= LEAST_FALL * loss:
             break
         weights, loss = weights - share * step, new
-    a, strength, b, constant = (weights / scale).tolist()
-    return ClosedForm(
-        penalty=penalty,
-        scale=a,
-        strength=strength,
-        prior=b,
-        constant=constant,
-        loss=loss * scores.shape[1],
-    )
+    return ClosedForm(penalty=penalty, knots=knots, parts=weights / scale, loss=loss / len(gold))

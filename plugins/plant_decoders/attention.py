@@ -567,6 +567,17 @@ def find_labels(
     return list(torch.split(chosen, most)) if len(chosen) else []
 
 
+def look_up_labels(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
+    """Rows of a table [L, …] or of a vector [L]; all of them for None. `sparse`: its gradient
+    holds these rows alone.
+    """
+    if labels is None:
+        return table
+    if table.dim() == 1:
+        return table.gather(0, labels, sparse_grad=sparse)
+    return functional.embedding(labels, table, sparse=sparse)
+
+
 def take_rows(table: Tensor, rows: slice | Tensor) -> Tensor:
     """Some rows of a table."""
     return table[rows] if isinstance(rows, slice) else table.index_select(0, rows)

@@ -13,7 +13,12 @@ from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Gathered, Reading
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
-from plant_decoders.attention import label_attention, log_attention, pooling_matrix
+from plant_decoders.attention import (
+    label_attention,
+    log_attention,
+    look_up_labels,
+    pooling_matrix,
+)
 from plant_decoders.gathering import (
     find_change,
     gather_sharpened,
@@ -27,7 +32,6 @@ from plant_decoders.label_tables import (
     fill_up_pairs,
     find_directions,
     label_bias,
-    look_up_labels,
 )
 from plant_decoders.planted_prior import make_prior, plants
 from plant_decoders.pooled_states import PooledStates
@@ -83,7 +87,7 @@ class LabelAttention(PairwiseDecoder):
         keys, values = self.to_key(states), self.to_value(states)
         given, pairs = (queries, directions, keys, values), fill_up_pairs(wanted)
         if plants(self.prior):
-            logits = self.prior.score(*given, reading, filled, pairs) + constant
+            logits = constant + self.prior.score(*given, reading, filled, pairs, sparse=self.sparse)
         else:
             logits = (
                 label_attention(
@@ -232,7 +236,7 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_head(
-        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: Tensor
     ) -> None:
         """Set the tables; see `plant_cli.api.ClosedFormDecoder`."""
         self._plant_path()
@@ -242,7 +246,7 @@ class LabelAttention(PairwiseDecoder):
         self.boost_scale.copy_(weights / per_dimension)
         self.boost_shift.copy_((constant / per_dimension.sum()).unsqueeze(1).expand_as(weights))
         if self.prior is not None:
-            self.prior.strength.fill_(strength)
+            self.prior.strength.copy_(strength)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: trained by stage 1; `value`: the value path; `boost`: the tables of each
@@ -266,10 +270,11 @@ class LabelAttention(PairwiseDecoder):
         }
 
     def label_tables(self) -> Sequence[nn.Parameter]:
-        """Queries, boost, bias and weights of the mean state: one row a label."""
+        """Queries, boost, bias, weights of the mean state and of strength: one row a label."""
         tables = [self.queries, self.boost_scale, self.boost_shift]
         tables += [] if self.bias is None else [self.bias]
-        return tables if self.pooled is None else [*tables, self.pooled.weights]
+        tables += [] if self.pooled is None else [self.pooled.weights]
+        return tables if self.prior is None else [*tables, self.prior.strength]
 
     def _states(self, hidden: Tensor) -> Tensor:
         normed: Tensor = self.norm(hidden.to(self.to_key.weight.dtype))
@@ -440,7 +445,7 @@ class DotAttention(LabelAttention):
         nn.init.zeros_(self.common_bias)
 
     def plant_head(
-        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: Tensor
     ) -> None:
         """Set the tables; the common bias is zero."""
         super().plant_head(weights, of_mean, constant, strength)

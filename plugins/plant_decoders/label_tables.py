@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Gathered, Reading
 from plant_cli.kit import LABEL_MULTIPLE, round_up
+from plant_decoders.attention import look_up_labels
 from plant_decoders.gathering import (
     find_change,
     leave_out_positions,
@@ -53,17 +54,6 @@ def label_bias(shape: DecoderShape, *, prior: bool) -> nn.Parameter:
     if not prior or shape.prior is None:
         return nn.Parameter(torch.zeros(shape.labels))
     return nn.Parameter(torch.logit(shape.prior.float(), eps=PRIOR_MARGIN))
-
-
-def look_up_labels(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
-    """Rows of a table [L, …] or of a vector [L]; all of them for None. `sparse`: its gradient
-    holds these rows alone.
-    """
-    if labels is None:
-        return table
-    if table.dim() == 1:
-        return table.gather(0, labels, sparse_grad=sparse)
-    return functional.embedding(labels, table, sparse=sparse)
 
 
 def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
@@ -182,7 +172,8 @@ class LabelWise(PairwiseDecoder):
         if plants(self.prior):
             keys, values = self._read(reading)
             given = unscale(queries, keys), vectors, keys, values
-            return self.prior.score(*given, reading, labels, wanted) + bias
+            logits = self.prior.score(*given, reading, labels, wanted, sparse=self.sparse)
+            return logits + bias
         return (
             single_head_attention(
                 queries,
@@ -280,13 +271,13 @@ class LabelWise(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_head(
-        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: Tensor
     ) -> None:
         """Set the classifiers; see `plant_cli.api.ClosedFormDecoder`."""
         self.vectors.copy_(weights)
         self.bias.copy_(constant)
         if self.prior is not None:
-            self.prior.strength.fill_(strength)
+            self.prior.strength.copy_(strength)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: queries, and the maps to keys and values; `boost`: the vectors; `head`:
@@ -300,8 +291,9 @@ class LabelWise(PairwiseDecoder):
         }
 
     def label_tables(self) -> Sequence[nn.Parameter]:
-        """Queries, vectors and bias: one row a label."""
-        return [self.queries, self.vectors, self.bias]
+        """Queries, vectors, bias and weights of strength: one row a label."""
+        tables = [self.queries, self.vectors, self.bias]
+        return tables if self.prior is None else [*tables, self.prior.strength]
 
     def _read(self, reading: Reading) -> tuple[Tensor, Tensor]:
         keys, values = self.maps(reading.hidden.to(self.queries.dtype), reading.mask)

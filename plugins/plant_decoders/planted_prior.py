@@ -8,7 +8,7 @@ start, and with the same q·k, a word of relevance ε has twice the weight of on
 The softmax divides by the sum of its exponentials, and so loses how strongly the best words speak.
 The strength of a label's attention is the logarithm of that sum for each token, log(Σ exp(score) /
 T), averaged over heads; it is 0 without relevance and queries. The logit is g · Σ a_t v_t + γ ·
-strength + constant, with one γ for all labels.
+strength + constant, with a γ for each label.
 
 Shapes are those of `label_attention`: queries q and directions g [L, H], keys k and values v [B, T,
 H], heads side by side.
@@ -32,6 +32,7 @@ from plant_decoders import RelevanceOptions
 from plant_decoders.attention import (
     add_rows,
     find_labels,
+    look_up_labels,
     split_heads,
     take_rows,
     weigh_together,
@@ -70,7 +71,7 @@ class Relevance(NamedTuple):
 
 
 class PlantedPrior(nn.Module):
-    """The relevance table of a decoder, β of each head, and γ."""
+    """The relevance table of a decoder, β of each head, and γ of each label."""
 
     def __init__(
         self, options: RelevanceOptions, relevance: csr_array | None, labels: int, heads: int
@@ -79,7 +80,7 @@ class PlantedPrior(nn.Module):
         self.labels, self.floor = labels, options.relevance_floor
         self.table = RelevanceByWord(keep_most_relevant(relevance, options.relevance_words))
         self.weights = nn.Parameter(torch.full((heads,), options.relevance_weight))
-        self.strength = nn.Parameter(torch.zeros(()))
+        self.strength = nn.Parameter(torch.zeros(labels))
 
     @property
     def by_role(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -101,8 +102,12 @@ class PlantedPrior(nn.Module):
         reading: Reading,
         labels: Tensor | None,
         wanted: Tensor | None,
+        *,
+        sparse: bool = False,
     ) -> Tensor:
-        """Logits [B, l] without the constant; see `label_attention`."""
+        """Logits [B, l] without the constant; see `label_attention`, and for `sparse`
+        `look_up_labels`.
+        """
         if not torch.is_grad_enabled() and not queries.any():
             logits = self._score_by_words(directions, values, reading, labels)
             return logits if wanted is None else logits.masked_fill(~wanted, 0.0)
@@ -110,7 +115,7 @@ class PlantedPrior(nn.Module):
         found: Tensor = _PlantedAttention.apply(  # type: ignore[no-untyped-call]
             *tables, self.weights, reading.mask, self.of(reading, labels), wanted
         )
-        return found[0] + self.strength * found[1]
+        return found[0] + look_up_labels(self.strength, labels, sparse=sparse) * found[1]
 
     @torch.no_grad()
     def gather(
@@ -177,12 +182,13 @@ class PlantedPrior(nn.Module):
     ) -> Tensor:
         """The result of `score` where queries are zero."""
         relevance = self.of(reading, labels)
+        strengths = look_up_labels(self.strength, labels, sparse=False)
         exact = torch.promote_types(values.dtype, torch.float32)
         logits = values.new_zeros(len(values), len(directions), dtype=exact)
         for row, some, words in self._by_words(values, reading, relevance, len(directions)):
             g = split_heads(take_rows(directions, some), len(self.weights)).transpose(0, 1)
             means = ((words.mean + words.change) * g.to(exact)).sum((0, 2))
-            logits[row, some] = means + self.strength * words.strength
+            logits[row, some] = means + strengths[some] * words.strength
         return logits
 
     def _by_words(
@@ -229,7 +235,7 @@ class PlantedPrior(nn.Module):
         count = reading.mask.sum(1).clamp_min(2).double()
         weaker = -torch.log1p(-logs.exp().clamp_max(1 - 1e-12)).mean(1)
         weaker = weaker + torch.log((count - 1) / count)[:, None, None]
-        losses += self.strength.double() * weaker
+        losses += self.strength[labels, None].double() * weaker
         return losses.masked_fill_(~reading.mask.unsqueeze(1), 0.0)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from plant_decoders.attention import look_up_labels
 from plant_decoders.gathering import mean_state
-from plant_decoders.label_tables import look_up_labels
 
 
 class PooledStates(nn.Module):

@@ -26,6 +26,7 @@ from plant_decoders import (
     PlmCaOptions,
     PlmIcdOptions,
 )
+from plant_decoders.attention import look_up_labels
 from plant_decoders.gathering import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders.label_tables import (
     LabelWise,
@@ -33,7 +34,6 @@ from plant_decoders.label_tables import (
     fill_up,
     fill_up_pairs,
     label_bias,
-    look_up_labels,
     normal_table,
     refuse_titles,
     xavier_table,
@@ -254,7 +254,7 @@ class JointLaat(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_head(
-        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: float
+        self, weights: Tensor, of_mean: Tensor, constant: Tensor, strength: Tensor
     ) -> None:
         """As in LAAT; the groups start without weight."""
         self.lower.plant_head(weights, of_mean, constant, strength)

@@ -84,6 +84,7 @@ def test_equals_a_plain_loop(
     chosen = fit(network, texts)
     found = read(network, VALIDATION)
     expected = torch.zeros_like(found[1])
+    scale, _, of_prior, constant = chosen.at(gold(texts).sum(0))
     for label in range(4):
         states, own = seen[:, label], targets[:, label]
         centred = states - states.mean(0)
@@ -91,7 +92,7 @@ def test_equals_a_plain_loop(
         weights = torch.linalg.solve(squares.double(), centred.T @ (own - own.mean()))
         prior = torch.logit(own.mean(), eps=closed_form.PRIOR_MARGIN)
         share = (found[0][:, label] - states.mean(0)) @ weights
-        expected[:, label] = chosen.scale * share + chosen.prior * prior + chosen.constant
+        expected[:, label] = scale[label] * share + of_prior[label] * prior + constant[label]
     torch.testing.assert_close(found[1], expected, rtol=1e-3, atol=1e-3)
 
 
@@ -150,32 +151,47 @@ def test_of_many_labels_some_choose_the_ridge(
         torch.testing.assert_close(read(network, VALIDATION)[1], before, rtol=1e-3, atol=1e-3)
 
 
+def fit_parts(
+    scores: Tensor, strengths: Tensor, prior: Tensor, counts: list[int], truth: Tensor
+) -> closed_form.ClosedForm:
+    penalty = closed_form.Penalty(30.0, 0.0)
+    return closed_form._fit_parts(
+        penalty, scores, strengths, prior, np.array(counts, dtype=np.int64), truth
+    )
+
+
 def test_the_parts_are_weighted_as_a_logistic_regression_says() -> None:
     draw = torch.Generator().manual_seed(2)
-    scores, strengths = torch.randn(2, 400, 3, generator=draw)
+    scores, strengths = torch.randn(2, 4000, 3, generator=draw)
     prior = torch.tensor([-2.0, 0.0, 1.0])
     logits = 1.5 * scores - 0.5 * strengths + 0.8 * prior + 0.3
-    truth = torch.rand(400, 3, generator=draw) < torch.sigmoid(logits)
-    found = closed_form._fit_parts(closed_form.Penalty(30.0, 0.0), scores, strengths, prior, truth)
-    weights = torch.tensor([found.scale, found.strength, found.prior, found.constant]).double()
-    parts = [scores, strengths, prior.expand_as(scores), torch.ones_like(scores)]
-    table = torch.stack([part.flatten() for part in parts], 1).double()
-    slope = table.T @ (torch.sigmoid(table @ weights) - truth.flatten().double())
-    assert slope.abs().max() < 0.05 * len(table) ** 0.5  # at the maximum it is zero
-    torch.testing.assert_close(
-        weights, torch.tensor([1.5, -0.5, 0.8, 0.3]).double(), rtol=0, atol=0.25
-    )
+    truth = torch.rand(4000, 3, generator=draw) < torch.sigmoid(logits)
+    found = fit_parts(scores, strengths, prior, [7, 7, 7], truth)
+    assert found.knots.tolist() == [7]
+    expected = torch.tensor([[1.5], [-0.5], [0.8], [0.3]]).double()
+    torch.testing.assert_close(found.parts, expected, rtol=0, atol=0.1)
+
+
+def test_weights_of_the_parts_follow_the_frequency_of_labels() -> None:
+    draw = torch.Generator().manual_seed(4)
+    scores, strengths = torch.randn(2, 4000, 5, generator=draw)
+    counts = [1, 4, 4, 4, 16]
+    scale = torch.tensor([0.5, 1.0, 1.0, 1.0, 1.5])
+    truth = torch.rand(4000, 5, generator=draw) < torch.sigmoid(scale * scores + strengths)
+    found = fit_parts(scores, strengths, torch.randn(5, generator=draw), counts, truth)
+    assert found.knots.tolist() == pytest.approx([1, 4, 16])
+    scales, of_strength, *_ = found.at(np.array([1, 2, 4, 16, 99]))
+    assert scales.tolist() == pytest.approx([0.5, 0.75, 1.0, 1.5, 1.5], abs=0.15)
+    assert of_strength.tolist() == pytest.approx([1.0] * 5, abs=0.15)
 
 
 def test_a_constant_part_does_no_harm() -> None:
     draw = torch.Generator().manual_seed(3)
     scores = torch.randn(50, 3, generator=draw)
     truth = torch.rand(50, 3, generator=draw) < torch.sigmoid(scores)
-    found = closed_form._fit_parts(
-        closed_form.Penalty(1.0, 0.0), scores, torch.zeros(50, 3), torch.zeros(3), truth
-    )
-    assert np.isfinite([found.scale, found.strength, found.prior, found.constant]).all()
-    assert found.scale > 0.5
+    found = fit_parts(scores, torch.zeros(50, 3), torch.zeros(3), [1, 9, 3], truth)
+    assert found.parts.isfinite().all()
+    assert (found.parts[0] > 0.3).all()
 
 
 def test_a_decoder_without_classifiers_is_refused(small_network: Callable[..., Any]) -> None:

@@ -165,10 +165,11 @@ def test_the_head_that_is_planted_gives_its_formula(pooled: bool) -> None:
     )
     of_mean *= decoder.sees_mean
     constant = torch.randn(LABELS, generator=draw, dtype=torch.float64)
-    decoder.plant_head(weights, of_mean, constant, 0.7)
+    of_strength = torch.randn(LABELS, generator=draw, dtype=torch.float64)
+    decoder.plant_head(weights, of_mean, constant, of_strength)
     mean, change, strength = decoder.gather_with_strength(reading, labels)
     expected = torch.einsum("blv,lv->bl", mean.unsqueeze(1) + change, weights)
-    expected += mean @ of_mean.T + constant + 0.7 * strength
+    expected += mean @ of_mean.T + constant + of_strength * strength
     torch.testing.assert_close(decoder(reading), expected, rtol=1e-5, atol=1e-5)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from plant_decoders.label_tables import fill_up, look_up_labels
+from plant_decoders.attention import look_up_labels
+from plant_decoders.label_tables import fill_up
 from references import assert_equal, upstream_of
 from torch import Tensor
 
