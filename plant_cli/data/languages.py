@@ -12,7 +12,7 @@ from typing import Any
 import regex
 
 from plant_cli.data.documents import take_texts
-from plant_cli.data.words import spell
+from plant_cli.data.words import is_latin, spell
 
 BEGINNING = 2000  # characters of a text that are looked at
 TEXTS_RECOGNISED = 500  # texts of a corpus that are looked at
@@ -42,9 +42,9 @@ def find_language(text: str) -> str | None:
     table = _languages_by_word()
     hits: Counter[str] = Counter()
     distinct: Counter[str] = Counter()
-    for word, count in words.items():
-        for language in table.get(word, ()):
-            hits[language] += count
+    for word in filter(table.__contains__, words):
+        for language in table[word]:
+            hits[language] += words[word]
             distinct[language] += 1
     enough = [
         language
@@ -92,7 +92,7 @@ def name_language(code: str) -> str:
 
 def _find_script(text: str) -> str | None:
     """The language whose own script a text is in."""
-    if text.isascii():
+    if is_latin(text):
         return None
     letters = sum(map(str.isalpha, text))
     counts = {

@@ -46,6 +46,7 @@ _LATIN_LETTERS = "A-Za-z\\xaa\\xb5\\xba\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u024f"
 # Most texts hold Latin letters without loose marks, and punctuation: there the standard library
 # finds the same words, and much faster.
 _LATIN_TEXT = re.compile("[\\x00-\\u024f\\u2010-\\u205e\\u20ac]*")
+_LATIN_WORD = re.compile(f"[{_LATIN_LETTERS}]+")
 _IS_LATIN = np.array(
     [re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for code in range(0x251)]
 )  # the last: all signs beyond
@@ -133,7 +134,7 @@ def words(text: str, rule: WordRule = "letters") -> list[Piece]:
     if rule == "names":
         return [(normalise_word(match[0]), *match.span()) for match in _NAME.finditer(text)]
     found: list[Piece] = []
-    for match in _RULES[rule][1 if _LATIN_TEXT.fullmatch(text) else 2].finditer(text):
+    for match in _RULES[rule][1 if is_latin(text) else 2].finditer(text):
         chunk, (start, end) = match[0], match.span()
         spelt = _SPELT[chunk]
         if len(spelt) == 1:
@@ -149,22 +150,26 @@ def spell(text: str, rule: WordRule = "letters") -> list[str]:
     """The words of a text without their offsets: the same as `words` finds, and faster."""
     if rule == "names":
         return [normalise_word(name) for name in text.split()]
-    ascii_text = text.isascii()
-    chunks = _RULES[rule][0 if ascii_text else 1 if _LATIN_TEXT.fullmatch(text) else 2].findall(
-        text.lower() if ascii_text else text
-    )
+    lower = text.lower()
+    kind = 0 if lower.isascii() else 1 if is_latin(lower) else 2
+    chunks = _RULES[rule][kind].findall(lower if kind < 2 else text)
     return (
         chunks
-        if ascii_text and rule == "letters"
+        if kind < 2 and rule == "letters"
         else list(chain.from_iterable(map(_SPELT.__getitem__, chunks)))
     )
+
+
+def is_latin(text: str) -> bool:
+    """Whether a text has Latin letters alone, without loose marks, and common punctuation."""
+    return text.isascii() or _LATIN_TEXT.fullmatch(text) is not None
 
 
 def find_borders(text: str, rule: WordRule = "letters") -> npt.NDArray[np.int32]:
     """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive.
     Starts ascend; words may overlap.
     """
-    if rule != "letters" or not _LATIN_TEXT.fullmatch(text):
+    if rule != "letters" or not is_latin(text):
         return np.array(
             [(start, end) for _, start, end in words(text, rule)], dtype=np.int32
         ).reshape(-1, 2)
@@ -183,6 +188,8 @@ def split_number(word: str) -> tuple[str, str]:
 
 def _cut_chunk(chunk: str) -> list[Piece]:
     """The words of a chunk of text (`_chunk`), longer ones first."""
+    if _LATIN_WORD.fullmatch(chunk):
+        return [(normalise_word(chunk), 0, len(chunk))]
     if _UNSPACED_CHARACTER.search(chunk):
         return list(_characters_and_pairs(chunk))
     match = _PARTS.match(chunk)

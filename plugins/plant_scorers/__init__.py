@@ -4,8 +4,8 @@
 This page has their options and registers them. `word_relevance`, `titles`, `neighbours` and
 `linear` are the four scorers; `vectors` cuts documents into words and n-grams. Their engines stand
 below: `lexical` weighs words and measures relevance, `ridge` solves each label on its own terms,
-`nearest` finds the nearest training documents, and `sparse_products` keeps the best labels of
-products of sparse matrices.
+`nearest` finds the nearest training documents, `passages` the best passage for each label, and
+`sparse_products` keeps the best labels of products of sparse matrices.
 
 They need numpy and scipy, which are imported when a scorer is fitted or loaded. Of the core they
 use the words of documents, blocks of work that threads share, sparse scores, and packed matrices

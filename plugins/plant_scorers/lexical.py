@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from itertools import count, pairwise, repeat
 from types import MappingProxyType
 from typing import Any
@@ -22,13 +22,12 @@ from plant_cli.kit import (
     SparseScores,
     at_most,
     choose_columns,
-    cut_rows,
     document_frequencies,
     keep_best,
     map_blocks,
     no_scores,
 )
-from plant_scorers.sparse_products import LABELS_WRITTEN_OUT, multiply_out, score_blocks
+from plant_scorers.sparse_products import score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -529,67 +528,3 @@ def _divide(products: Floats, squares: Floats, uncorrected: Floats) -> npt.NDArr
     exists = squares > 1e-12 * np.broadcast_to(uncorrected, squares.shape)
     lengths = np.sqrt(np.where(exists, squares, 1.0))
     return np.where(exists, products / lengths, 0.0).astype(np.float32)
-
-
-AnyInts = npt.NDArray[np.integer[Any]]
-
-
-def score_passages(
-    passages: csr_array,
-    document_of: AnyInts,
-    by_term: csr_array,
-    label_of: AnyInts,
-    shape: tuple[int, int],
-    k: int = LABELS_LISTED,
-) -> SparseScores:
-    """The highest cosine of a passage of each document with a name of each label: long documents
-    name a label in one place.
-
-    Args:
-        passages: tf-idf vectors, csr [S, G] with rows of length 1.
-        document_of: document of each passage [S], rising.
-        by_term: those of names of labels likewise, csr [G, M].
-        label_of: label of each name [M].
-        shape: documents B and labels L.
-        k: labels kept of each document.
-    """
-    documents, labels = shape
-    passages_each = -(-len(document_of) // max(1, documents))
-
-    def score(block: slice) -> csr_array:
-        first, last = np.searchsorted(document_of, [block.start, block.stop]).tolist()
-
-        def fold(part: slice) -> csr_array:
-            rows = slice(first + part.start, first + part.stop)
-            owners = document_of[rows] - block.start
-            if by_term.shape[1] > LABELS_WRITTEN_OUT:
-                cosines = csr_array(passages[rows] @ by_term)
-            else:
-                owners, firsts = np.unique(owners, return_index=True)
-                cosines = csr_array(
-                    np.maximum.reduceat(multiply_out(passages[rows], by_term), firsts)
-                )
-            return fold_highest(cosines, owners, label_of, (block.stop - block.start, labels))
-
-        parts = list(cut_rows(last - first, by_term.shape[1])) or [
-            slice(0, 0)
-        ]  # one document may have very many passages
-        return reduce(csr_array.maximum, map(fold, parts))
-
-    return score_blocks(documents, labels, score, k, held=by_term.shape[1] * max(1, passages_each))
-
-
-def fold_highest(
-    values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]
-) -> csr_array:
-    """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of
-    the result, csr.
-    """
-    kind = (
-        np.int32 if shape[0] * shape[1] < 2**31 else np.int64
-    )  # half the memory where that is enough
-    places = np.repeat((row_of * shape[1]).astype(kind), np.diff(values.indptr))
-    places += column_of.astype(kind)[values.indices]
-    highest = np.zeros(shape[0] * shape[1], dtype=values.dtype)
-    np.maximum.at(highest, places, values.data)
-    return csr_array(highest.reshape(shape))

@@ -4,13 +4,15 @@ and threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
+from plant_cli.api.scorers import short_ends
 from plant_cli.kit import (
     DOCUMENT_LABEL_PAIRS,
     LABELS_LISTED,
@@ -30,7 +32,8 @@ BLOCKS_TOGETHER = 8  # threads, at most
 LABELS_WRITTEN_OUT = (
     1 << 14
 )  # labels up to which products for all of them are written out, zeros too
-ROWS_TOGETHER = 32  # whose products are added up at a time
+ROWS_TOGETHER = 32  # whose products are added up at a time, at most
+CELLS_TOGETHER = 1 << 16  # sums at a time, so that they stay near the processor
 
 
 def score_blocks(
@@ -66,16 +69,33 @@ def score_blocks(
     return SparseScores.join(collect(), labels)
 
 
+def join_lists(
+    lists: Iterable[tuple[npt.NDArray[np.integer[Any]], Floats32]], width: int
+) -> csr_array:
+    """Columns and values of one row after another as csr [B, width] float32."""
+    columns, values = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
+    for own, given in lists:
+        columns.append(own.astype(np.int32, copy=False))
+        values.append(given)
+    ends = short_ends(np.cumsum([len(own) for own in columns]))
+    return csr_array(
+        (np.concatenate(values), np.concatenate(columns), ends), shape=(len(ends) - 1, width)
+    )
+
+
 def multiply_out(left: csr_array, right: csr_array) -> Floats32:
     """Products of csr [B, V] and csr [V, M] float32, as an array [B, M]: a sparse product would
     list what is added up here.
     """
     products = np.zeros((left.shape[0], right.shape[1]), dtype=np.float32)
-    for block in cut_rows(len(products), 1, ROWS_TOGETHER):
+    rows = min(ROWS_TOGETHER, max(1, CELLS_TOGETHER // max(1, right.shape[1])))
+    for block in cut_rows(len(products), 1, rows):
         ends, shape = left.indptr[block.start : block.stop + 1], products[block].shape
         lists, weights = right[left.indices[ends[0] : ends[-1]]], left.data[ends[0] : ends[-1]]
-        owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
-        places = lists.indices + np.repeat(owners, np.diff(lists.indptr))
+        places = lists.indices
+        if shape[0] > 1:
+            owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
+            places = places + np.repeat(owners, np.diff(lists.indptr))
         cells = csc_array(
             (lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights))
         )

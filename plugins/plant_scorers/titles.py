@@ -34,8 +34,8 @@ from plant_scorers.lexical import (
     inverse_frequency,
     make_vectors,
     number_grams,
-    score_passages,
 )
+from plant_scorers.passages import LabelNames
 from plant_scorers.vectors import credit_terms
 
 Integers = npt.NDArray[np.int64]
@@ -126,8 +126,8 @@ class TitleScorer:
         return GramColumns(self.pieces)
 
     @cached_property
-    def _by_piece(self) -> csr_array:
-        return csr_array(self.vectors.T)
+    def _names(self) -> LabelNames:
+        return LabelNames(vectors=self.vectors, label_of=self.label_of, labels=self.labels)
 
     def _cut(self, documents: Documents) -> csr_array:
         return cut_vocabulary(documents, self._places)
@@ -135,9 +135,8 @@ class TitleScorer:
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: the whole document, its best passage, its beginning."""
         views = self._view_one(documents) if len(documents) == 1 else self._view(documents)
-        shape = len(documents), self.labels
         return [
-            score_passages(vectors, owners, self._by_piece, self.label_of, shape).matrix
+            self._names.score(vectors, owners, len(documents)).matrix
             for _, owners, vectors in views
         ]
 

@@ -24,13 +24,11 @@ from plant_scorers.lexical import (
     cut_leads,
     cut_vocabulary,
     cut_word,
-    fold_highest,
     inverse_frequency,
     join_views,
     leave_out_words,
     make_vectors,
     measure_relevance,
-    score_passages,
     unit_rows,
     weigh_counts,
     weigh_numbers,
@@ -42,7 +40,6 @@ from plant_cli.api.signals import Counts
 from plant_cli.data.words import count_known, document_frequencies, number_words
 from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.relevance.mutual_information import mutual_information
-from plant_cli.scoring.sparse_scores import cut_rows
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]
 WORDS = [text.split() for text in TEXTS]
@@ -200,83 +197,6 @@ def test_products_of_joined_views_are_means_of_their_products(drawn: Drawn) -> N
     alike = join_views(views)
     np.testing.assert_allclose(
         (alike @ alike.T).toarray(), (products[0] + products[1]) / 2, atol=1e-6
-    )
-
-
-def draw_vectors(rows: int, seed: int) -> csr_array:
-    """Sparse vectors of length 1."""
-    chance = np.random.default_rng(seed)
-    return unit_rows(csr_array(chance.random((rows, 12)) * (chance.random((rows, 12)) < 0.4)))
-
-
-def test_a_label_has_the_score_of_its_best_name_and_one_without_names_has_none() -> None:
-    documents, names, label_of = (
-        draw_vectors(5, 0),
-        draw_vectors(6, 1),
-        np.array([3, 0, 3, 1, 3, 0]),
-    )
-    found = score_passages(
-        documents, np.arange(5), csr_array(names.T), label_of, (5, 4), k=99
-    ).matrix.toarray()
-    cosines = documents.toarray() @ names.toarray().T
-    plain = [
-        [
-            max([row[name] for name in range(6) if label_of[name] == label], default=0.0)
-            for label in range(4)
-        ]
-        for row in cosines
-    ]
-    np.testing.assert_allclose(found, plain, atol=1e-7)
-    assert not found[:, 2].any()
-
-
-@pytest.mark.parametrize(("pairs", "written_out"), [(1, 9), (20, 9), (10_000, 9), (20, 0)])
-def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(
-    pairs: int, written_out: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plant_scorers.lexical.LABELS_WRITTEN_OUT", written_out)
-    monkeypatch.setattr(
-        "plant_cli.scoring.sparse_scores.cut_rows",
-        lambda rows, width, most: cut_rows(rows, width, pairs),
-    )
-    monkeypatch.setattr(
-        "plant_scorers.lexical.cut_rows", lambda rows, width: cut_rows(rows, width, pairs)
-    )  # within a document
-    passages, document_of = (
-        draw_vectors(7, 2),
-        np.array([0, 0, 0, 2, 2, 3, 3]),
-    )  # the second document has none
-    names, label_of = draw_vectors(5, 3), np.array([0, 1, 1, 2, 0])
-    found = score_passages(
-        passages, document_of, csr_array(names.T), label_of, (4, 3), k=99
-    ).matrix.toarray()
-    cosines = passages.toarray() @ names.toarray().T
-    plain = [
-        [
-            cosines[np.ix_(document_of == d, label_of == label)].max(initial=0.0)
-            for label in range(3)
-        ]
-        for d in range(4)
-    ]
-    np.testing.assert_allclose(found, plain, atol=1e-7)
-
-
-def test_few_names_of_many_labels_take_no_array_of_documents_and_labels() -> None:
-    labels, documents = 50_000, 2000
-    passages, names = draw_vectors(documents, 2), draw_vectors(5, 3)
-    tracemalloc.start()
-    score_passages(
-        passages, np.arange(documents), csr_array(names.T), np.arange(5), (documents, labels)
-    )
-    held = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert held < 8 * labels * documents / 10
-
-
-def test_the_highest_of_those_that_fall_together_is_kept() -> None:
-    values = csr_array(np.array([[1.0, 2, 0], [3, 0, 5]]))
-    np.testing.assert_array_equal(
-        fold_highest(values, np.array([0, 0]), np.array([0, 0, 1]), (1, 2)).toarray(), [[3, 5]]
     )
 
 

@@ -1,0 +1,184 @@
+"""The best passage of each document for each label: long documents name a label in one place.
+
+A passage of a document has no more of a term than the passage that has most of it. The product of
+these highest weights with a name is no less than its cosine with any passage, and needs one product
+for a document instead of one for each passage. The labels that are highest by it are compared with
+the passages, and then those that may still be among the best: few, since the bound is close.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.api.scorers import short_ends
+from plant_cli.kit import LABELS_LISTED, SparseScores, top_k
+from plant_scorers.sparse_products import Floats32, join_lists, multiply_out, score_blocks
+
+Ints = npt.NDArray[np.integer[Any]]
+ROUNDING = 1e-4  # by how much, at most, a bound may have been rounded down
+COMPARED = 2  # times the labels to be kept that are compared with the passages first
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelNames:
+    """Names of labels as vectors of terms."""
+
+    vectors: csr_array  # csr [M, G] float32, rows of length 1, no value below 0
+    label_of: Ints  # label of each name, rising [M]
+    labels: int  # L
+
+    @cached_property
+    def by_term(self) -> csr_array:
+        """The same by term, csr [G, M]."""
+        return csr_array(self.vectors.T)
+
+    @cached_property
+    def _firsts(self) -> npt.NDArray[np.intp]:
+        """The first name of each label that has one [N]."""
+        return np.flatnonzero(np.diff(self.label_of, prepend=-1))
+
+    @cached_property
+    def _sizes(self) -> npt.NDArray[np.intp]:
+        """How many names each of these labels has [N]."""
+        return np.diff(self._firsts, append=len(self.label_of))
+
+    def score(
+        self, passages: csr_array, document_of: Ints, documents: int, k: int = LABELS_LISTED
+    ) -> SparseScores:
+        """The k best labels of each of B documents, those above 0, by the highest cosine of a
+        passage with a name.
+
+        Args:
+            passages: vectors, csr [S, G] with rows of length 1, no value below 0.
+            document_of: document of each passage, rising [S].
+            documents: B.
+            k: labels kept of each document.
+        """
+        ends = np.searchsorted(document_of, np.arange(documents + 1))
+
+        def score(block: slice) -> csr_array:
+            spans = [slice(*span) for span in pairwise(ends[block.start : block.stop + 1].tolist())]
+            terms, named = _Terms(passages), self.label_of[self._firsts]
+            bounds = multiply_out(
+                join_lists(map(terms.find_highest, spans), passages.shape[1]), self.by_term
+            )
+            if len(named) < len(self.label_of):
+                bounds = np.maximum.reduceat(bounds, self._firsts, axis=1)
+            best = (
+                self._choose(terms, span, row, k) for span, row in zip(spans, bounds, strict=True)
+            )
+            return join_lists(((named[places], values) for places, values in best), self.labels)
+
+        return score_blocks(documents, self.labels, score, k, held=self.by_term.shape[1])
+
+    def _choose(
+        self, terms: _Terms, span: slice, bounds: Floats32, k: int
+    ) -> tuple[npt.NDArray[np.int64], Floats32]:
+        """Places among the labels that have names, and scores, of one more than the k best of a
+        document, and perhaps of others; bounds [N].
+        """
+        if span.stop - span.start <= 1:  # the bound of one passage is its score
+            chosen = top_k(bounds, k + 1)
+            return _above_zero(chosen, bounds[chosen])
+        weights = terms.spread(span)
+        chosen = top_k(bounds, COMPARED * k)
+        scores = self._compare(weights, chosen)
+        least = np.partition(scores, -k - 1)[-k - 1] if len(scores) > k else 0.0
+        likely = (bounds > 0) & (bounds >= least * (1 - ROUNDING))
+        likely[chosen] = False
+        if likely.any():
+            others = np.flatnonzero(likely)
+            chosen, scores = (
+                np.concatenate([chosen, others]),
+                np.concatenate([scores, self._compare(weights, others)]),
+            )
+            order = np.argsort(chosen)
+            chosen, scores = chosen[order], scores[order]
+        return _above_zero(chosen, scores)
+
+    def _compare(self, weights: _Weights, places: Ints) -> Floats32:
+        """The highest cosines of a document's passages with the names of some labels."""
+        sizes = self._sizes[places]
+        ends = np.cumsum(sizes)
+        names = np.arange(sizes.sum()) + np.repeat(self._firsts[places] - ends + sizes, sizes)
+        cosines = weights.multiply(self.vectors[names])
+        highest: Floats32 = np.maximum.reduceat(cosines, ends - sizes) if len(ends) else cosines
+        return highest
+
+
+def _above_zero(
+    places: npt.NDArray[np.int64], scores: Floats32
+) -> tuple[npt.NDArray[np.int64], Floats32]:
+    above = scores > 0
+    return places[above], scores[above]
+
+
+class _Terms:
+    """The terms of the passages of one document after another; arrays over all terms are made
+    once.
+
+    They come with the last first, as in vectors: sums are then rounded as those of a sparse
+    product.
+    """
+
+    def __init__(self, passages: csr_array) -> None:
+        self._passages = passages
+        self._highest = np.zeros(passages.shape[1], dtype=np.float32)
+        self._place = np.full(passages.shape[1], -1, dtype=np.int32)
+
+    def find_highest(self, span: slice) -> tuple[Ints, Floats32]:
+        """The terms of some passages, and the highest weight of each."""
+        terms, values = self._inside(span)
+        if span.stop - span.start <= 1:
+            return terms, values
+        np.maximum.at(self._highest, terms, values)
+        found = np.flatnonzero(self._highest)[::-1]
+        highest = self._highest[found]
+        self._highest[found] = 0
+        return found, highest
+
+    def spread(self, span: slice) -> _Weights:
+        """The weights of the terms of some passages."""
+        terms, values = self._inside(span)
+        self._place[:] = -1
+        self._place[terms] = 0
+        found = np.flatnonzero(self._place == 0)
+        self._place[found] = np.arange(len(found))
+        weights = np.zeros((len(found), span.stop - span.start), dtype=np.float32)
+        sizes = np.diff(self._passages.indptr[span.start : span.stop + 1])
+        weights[self._place[terms], np.repeat(np.arange(len(sizes)), sizes)] = values
+        return _Weights(self._place, weights)
+
+    def _inside(self, span: slice) -> tuple[Ints, Floats32]:
+        cells = slice(*self._passages.indptr[[span.start, span.stop]])
+        return self._passages.indices[cells], self._passages.data[cells]
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Weights of terms in the passages of a document."""
+
+    place: npt.NDArray[np.int32]  # of each term among those of the document, −1: it has none [G]
+    weights: Floats32  # of these terms in each passage [T, P]
+
+    def multiply(self, names: csr_array) -> Floats32:
+        """The highest product of each name, csr [M, G], with a passage [M]."""
+        places = self.place[names.indices]
+        known = places >= 0
+        ends = short_ends(np.append(0, np.cumsum(known))[names.indptr])
+        products = (
+            csr_array(
+                (names.data[known], places[known], ends),
+                shape=(names.shape[0], len(self.weights)),
+            )
+            @ self.weights
+        )
+        highest: Floats32 = products.max(axis=1, initial=0)
+        return highest
