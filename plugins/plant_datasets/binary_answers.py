@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api import DataSection
-from plant_cli.kit import collect, read_decision
+from plant_cli.kit import collect, read_decision, text_columns
 from plant_datasets.column_words import fold_name
 from plant_datasets.label_columns import CorpusTables
+from plant_datasets.people_columns import find_people
 
 _SURE = frozenset(
     {"accept", "reject", "ignore"}
@@ -28,6 +30,7 @@ _SIGNS = {"-": "reject", "−": "reject", "–": "reject"}
 _MOST_WORDS = 9
 _DISTINCT = 0.75
 _SHOWN = 5
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
         return tables, []
     cells = pl.col(answers.column).cast(pl.String).fill_null("")
     said = cells.map_elements(answers.read, pl.String)
+    outvoted, contradicted = _settle(tables, said, data)
+    accepted = (said == "accept") & ~_hash_pair(schema.names(), data).is_in(outvoted)
     counts = {"accept": 0, "reject": 0, "ignore": 0}
     for place, (one, _) in tables.items():
         found = collect(one.select(said.alias("said")), place)["said"]
@@ -68,7 +73,7 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
     united = {
         place: (
             one.filter(said != "ignore").with_columns(
-                pl.when(said == "accept").then(pl.col(column)).alias(column)
+                pl.when(accepted).then(pl.col(column)).alias(column)
             ),
             prefix,
         )
@@ -83,7 +88,52 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
         remark += f"; words that are no answer: {', '.join(answers.unknown[:_SHOWN])}"
     if answers.empty == "reject":
         remark += "; no word rejects, so an empty cell does"
-    return united, [remark]
+    return united, [remark, *contradicted]
+
+
+def _hash_pair(columns: Sequence[str], data: DataSection) -> pl.Expr:
+    """A number for the text and the label of a row."""
+    texts = [name for name in text_columns(data.text_column, columns) if name in columns]
+    cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in texts]
+    return pl.struct(*cells, pl.col(data.labels_column)).hash()
+
+
+def _settle(tables: CorpusTables, said: pl.Expr, data: DataSection) -> tuple[list[int], list[str]]:
+    """The pairs of text and label that some rows accept, and that do not count as they reject them,
+    too; and a remark on how many there are.
+    """
+    frames = []
+    for place, (table, _) in tables.items():
+        columns = table.collect_schema().names()
+        who = find_people(columns)
+        person = pl.lit(None, pl.String) if who is None else pl.col(who).cast(pl.String)
+        pair = _hash_pair(columns, data).alias("pair")
+        label = pl.col(data.labels_column).alias("label")
+        votes = table.select(pair, label, said.alias("said"), person.alias("who"))
+        beside = f" of {Path(place).name}" if len(tables) > 1 else ""
+        row = pl.concat_str(pl.lit("row "), "row", pl.lit(beside)).alias("row")
+        frames.append(collect(votes, place).with_row_index("row", offset=1).with_columns(row))
+    rows = pl.concat(frames, how="vertical_relaxed").filter(
+        pl.col("said").is_in(["accept", "reject"])
+    )
+    both = rows.filter(pl.col("said").n_unique().over("pair") > 1)
+    if not both.height:
+        return [], []
+    votes = both if both["who"].is_null().any() else both.unique(["pair", "said", "who"])
+    counts = votes.group_by("pair").agg(for_it=(pl.col("said") == "accept").mean())
+    majority = data.annotators == "majority"
+    outvoted = counts.filter(pl.col("for_it") <= _HALF)["pair"].to_list() if majority else []
+    first = both.filter(pl.col("pair") == both["pair"][0])
+    accepts, rejects = (first.filter(said=said)["row"][0] for said in ("accept", "reject"))
+    how = (
+        "they count if more than half accept them (--annotators majority)"
+        if majority
+        else "they count as accepted (--annotators majority: if more than half accept them)"
+    )
+    return outvoted, [
+        f"{next(iter(tables))}: {counts.height:,} labels of a text are accepted and also rejected, "
+        f"such as '{first['label'][0]}' in {accepts} and {rejects}: {how}"
+    ]
 
 
 def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answers | None:
@@ -120,9 +170,10 @@ def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answer
 
 def _repeat(tables: CorpusTables, text_column: str) -> bool:
     """Whether a quarter of the rows have a text that another row has, too."""
-    names = text_column.split(",")
     rows = distinct = 0
     for where, (table, _) in tables.items():
+        columns = table.collect_schema().names()
+        names = [name for name in text_columns(text_column, columns) if name in columns]
         texts = collect(table.select(names), where)
         rows, distinct = rows + len(texts), distinct + texts.n_unique()
-    return distinct <= _DISTINCT * rows
+    return 0 < distinct <= _DISTINCT * rows

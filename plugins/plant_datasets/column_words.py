@@ -99,6 +99,11 @@ def fold_name(name: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
+def split_name(name: str) -> str:
+    """A name with blanks between its words: `WorkerId` is `Worker Id`."""
+    return _CAMEL.sub(" ", name)
+
+
 def named(columns: Collection[str], known: Collection[str]) -> list[str]:
     """Those columns that have one of these names."""
     return [name for name in columns if re.sub(r"[\s_-]+", "_", fold_name(name)) in known]
@@ -109,7 +114,7 @@ def read_meaning(name: str) -> Meaning | None:
 
     `author_keywords` are labels, `keyword_count` and `subject_id` are none.
     """
-    folded = fold_name(_CAMEL.sub(" ", name))
+    folded = fold_name(split_name(name))
     words = re.findall(r"[^\W\d_]+", folded)
     if _PHRASES.search(" ".join(words)):
         return "labels"

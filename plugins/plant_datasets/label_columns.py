@@ -11,7 +11,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
-from plant_datasets.annotations import ABOUT, answer_labels, unknown_person
+from plant_datasets.annotations import ABOUT, answer_labels
 from plant_datasets.guessed_columns import mean_lengths
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
@@ -85,10 +85,14 @@ def find_columns(
     """
     where, table = next((where, table) for where, (table, _) in tables.items())
     columns = table.collect_schema().names()
-    if data.answer_flags:
+    if data.question is not None:
         return _find_questions(tables, columns, data)
     usual = data.labels_column == DataSection.model_fields["labels_column"].default
     named = [name.strip() for name in data.labels_column.split(",")]
+    if set(columns) >= _LABEL_STUDIO and not usual and data.annotators != "any":
+        return _find_questions(
+            tables, columns, data.model_copy(update={"question": data.labels_column})
+        )
     if data.labels_column in columns or not (
         usual or (len(named) > 1 and set(named) <= set(columns))
     ):
@@ -178,17 +182,15 @@ def _find_questions(
     """The same of a table of Label Studio; `DataError` for any other, and for a question that it
     does not have.
     """
-    usual = data.labels_column == DataSection.model_fields["labels_column"].default
-    named = data if usual else data.model_copy(update={"question": data.labels_column})
-    found = _read_label_studio(tables, columns, named if data.question is None else data)
+    found = _read_label_studio(tables, columns, data)
     if found is not None:
         return found
     told = set(columns) >= _LABEL_STUDIO
     raise DataError(
         f"the table has no question '{data.question}'"
         if told
-        else "the table does not say which question was asked, and who answered",
-        where=f"{next(iter(tables))}, columns {show_names(columns)}; {data.answer_flags}",
+        else "the table does not say which question was asked",
+        where=f"{next(iter(tables))}, columns {show_names(columns)}; --question {data.question}",
         expected="one of the columns of answers"
         if told
         else f"a table of Label Studio, with the columns {', '.join(sorted(_LABEL_STUDIO))}",
@@ -210,39 +212,11 @@ def _read_label_studio(
         return None
     cut = pl.col(answers).map_elements(_read_answer, pl.List(pl.String))
     united = {
-        name: (_choose_people(table.with_columns(cut.alias(answers)), answers, data, name), prefix)
+        name: (table.with_columns(cut.alias(answers)), prefix)
         for name, (table, prefix) in tables.items()
     }
     remark = f"{where}: a table of Label Studio: labels are the column {answers}"
-    if data.annotators != "any":
-        remark += f", of each task those of --annotators {data.annotators}"
     return united, data.model_copy(update={"labels_column": answers}), [remark]
-
-
-def _choose_people(
-    table: pl.LazyFrame, answers: str, data: DataSection, where: str
-) -> pl.LazyFrame:
-    """The rows of one annotator; or one row for each task, with the labels of the majority."""
-    person = pl.col("annotator").cast(pl.String)
-    if data.annotators == "any":
-        return table
-    if data.annotators != "majority":
-        chosen = table.filter(person == data.annotators)
-        if not collect(chosen.head(1), where).height:
-            known = collect(table.select(person.unique().sort()), where)["annotator"].drop_nulls()
-            raise unknown_person(data, where, known.to_list())
-        return chosen
-    people = table.group_by("id").agg(people=person.n_unique())
-    votes = table.explode(answers).group_by("id", answers, maintain_order=True)
-    kept = (
-        votes.agg(votes=person.n_unique())
-        .join(people, on="id")
-        .filter(2 * pl.col("votes") > pl.col("people"))
-        .group_by("id")
-        .agg(pl.col(answers).drop_nulls())
-    )
-    tasks = table.unique("id", keep="first", maintain_order=True).drop(answers)
-    return tasks.join(kept, on="id", how="left", maintain_order="left")
 
 
 def _find_answers(table: pl.LazyFrame, data: DataSection, where: str) -> str | None:

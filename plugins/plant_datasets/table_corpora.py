@@ -60,6 +60,7 @@ from plant_datasets.guessed_columns import (
 )
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
+from plant_datasets.people_columns import choose_person, join_people
 
 _MEANINGS = {
     "--text-column": "a column with the text of each document",
@@ -308,11 +309,11 @@ def _read_folder(
         tables[split, str(paths[0])] = (
             pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
         )
-    given, answered = apply_answers(
-        {where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data
-    )
-    mapped, remarks = _map_tables(given, data, bad, titled)
-    remarks = [*answered, *remarks]
+    prefixed = {where: (frame, f"{split}-") for (split, where), frame in tables.items()}
+    given, answered = apply_answers(choose_person(prefixed, data), data)
+    mapped, said = _map_tables(given, data, bad, titled)
+    mapped, joined = join_people(mapped, data, answered=bool(answered))
+    remarks = [*answered, *said, *joined]
     files = [path for paths in parts.values() for path in paths]
     worded = [
         f"{path.name} is read as {split}"
@@ -337,7 +338,7 @@ def _read_folder(
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     whole = scan_table(path, encoding=data.encoding, bad=bad)
-    given, answered = apply_answers({str(path): (whole, "")}, data)
+    given, answered = apply_answers(choose_person({str(path): (whole, "")}, data), data)
     table = given[str(path)][0]
     columns = table.collect_schema().names()
     if data.split_column in columns:
@@ -345,11 +346,12 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         mapped, remarks = _map_tables(
             {str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)]
         )
+        mapped, joined = join_people(mapped, data, answered=bool(answered))
         present = names.unique()
         return (
             {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present},
             [path],
-            [*answered, *remarks],
+            [*answered, *remarks, *joined],
         )
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if (
@@ -359,11 +361,12 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
     ):
         raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
+    mapped, joined = join_people(mapped, data, answered=bool(answered))
     how = (
         f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text "
         "(`plant data split` writes other shares)"
     )
-    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *answered, *remarks]
+    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *answered, *remarks, *joined]
 
 
 def _choose(pieces: LazyParts, names: pl.Series, split: SplitName) -> LazyParts:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plant_datasets.annotations import ANNOTATIONS
 from plant_datasets.label_columns import find_columns
+from plant_datasets.people_columns import choose_person
 
 from plant_cli.api import DataError, DataSection, NoOptions, SilentReporter, UsageError
 from plant_cli.data.loading import load_dataset
@@ -111,7 +112,7 @@ def test_a_table_of_label_studio_without_the_person_is_refused(tmp_path: Path) -
     path.write_text("annotation_id,annotator,created_at,id,text,topic\n9,1,2022,0,a text,X\n")
     tables = {str(path): (scan_table(path), "")}
     with pytest.raises(DataError, match="nobody called 'ann' answered") as error:
-        find_columns(tables, DataSection(path=str(path), annotators="ann"))
+        choose_person(tables, DataSection(path=str(path), annotators="ann"))
     assert error.value.expected == "any, majority or one of 1"
     with pytest.raises(DataError, match="no question 'mood'"):
         find_columns(tables, DataSection(path=str(path), question="mood"))
@@ -160,11 +161,10 @@ def test_a_table_of_label_studio_has_its_columns_in_any_order(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("annotators", "found"),
-    [("any", [["X", "Y"], ["Y", "Z"], ["Y"]]), ("majority", [["Y"]]), ("2", [["Y", "Z"]])],
+    ("annotators", "found"), [("any", ["X", "Y", "Z"]), ("majority", ["Y"]), ("2", ["Y", "Z"])]
 )
 def test_a_table_of_label_studio_follows_the_rule_of_annotators(
-    tmp_path: Path, annotators: str, found: list[list[str]]
+    tmp_path: Path, annotators: str, found: list[str]
 ) -> None:
     path = tmp_path / "data.csv"
     rows = [
@@ -172,7 +172,9 @@ def test_a_table_of_label_studio_follows_the_rule_of_annotators(
         for who, choices in ((1, '[""X"", ""Y""]'), (2, '[""Y"", ""Z""]'), (3, '[""Y""]'))
     ]
     path.write_text("annotation_id,annotator,created_at,id,text,topic\n" + "".join(rows))
-    data = DataSection(path=str(path), annotators=annotators)
-    tables, data, [remark] = find_columns({str(path): (scan_table(path), "")}, data)
-    assert tables[str(path)][0].collect()["topic"].to_list() == found
-    assert ("--annotators" in remark) == (annotators != "any")
+    context = make_context(components=installed(), reporter=SilentReporter())
+    dataset = load_dataset(context, DataSection(path=str(path), annotators=annotators))
+    [labels] = [part.collect()["labels"].to_list() for part in dataset.splits.values()]
+    assert labels == [found]
+    said = any("who differ on 1, such as" in remark for remark in dataset.remarks)
+    assert said == (annotators != "2")
