@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from plant_cli.commands.command_options import ReviewExportOptions, ReviewImport
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
 from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.files import refuse_replacing, require_free
+from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import name_beside, output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
@@ -95,7 +97,11 @@ def _open(context: StageContext, options: ReviewExportOptions) -> NewTexts:
 
 def _reader(context: StageContext, text_column: str | None, id_column: str | None) -> TextReader:
     return TextReader(
-        data=context.data, reporter=context.reporter, text_column=text_column, id_column=id_column
+        data=context.data,
+        reporter=context.reporter,
+        text_column=text_column,
+        id_column=id_column,
+        guess=partial(guess_text, context),
     )
 
 

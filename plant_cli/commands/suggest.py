@@ -13,6 +13,7 @@ from typing import Any
 from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
 from plant_cli.data.files import hash_file, refuse_replacing, require_free
+from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.evaluation.systems import find_chosen
@@ -189,6 +190,7 @@ def _open_texts(context: StageContext, options: SuggestOptions, size: int) -> Ne
         encoding=options.encoding,
         lines=options.lines,
         recursive=options.recursive,
+        guess=partial(guess_text, context),
     )
     return reader.open(options.path, size)
 

@@ -230,6 +230,15 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
     return {} if reader is None else _guess(reader, data, context.reporter.note)
 
 
+def guess_text(context: StageContext, path: str) -> str | None:
+    """The column of texts of a table without labels, or several joined by commas; None if none is
+    found. `ColumnQuestion` if two columns may be meant equally well.
+    """
+    spec, _ = context.component(DatasetSpec, Choice(name=ANY))
+    data = DataSection(path=path, labels_column="")
+    return None if spec.guess is None else spec.guess(data).get("text_column")
+
+
 def _guess(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) -> dict[str, str]:
     """What a dataset guesses, each told in a note."""
     found = dict(spec.guess(data)) if spec.guess is not None else {}

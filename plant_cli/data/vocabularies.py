@@ -55,19 +55,23 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
     """
     if dataset.labels is None:
         return pl.DataFrame(schema={name: VOCABULARY_SCHEMA[name] for name in VOCABULARY_COLUMNS})
-    for name, dtype in dataset.labels.select("label", "title").collect_schema().items():
-        if dtype.is_nested():
+    schema = dataset.labels.collect_schema()
+    further = [name for name in VOCABULARY_COLUMNS[2:] if name in schema]
+    for name in ("label", "title", *further):
+        listed = schema[name] if name in LISTED_FIELDS else None
+        dtype = listed.inner if isinstance(listed, pl.List) else schema[name]
+        if dtype.is_nested() or (listed is not None and dtype == pl.Binary):
             raise DataError(
-                f"the column '{name}' of the table of titles holds {dtype}, not text",
+                f"the column '{name}' of the table of titles holds {schema[name]}, not text",
                 where="the table of titles",
-                expected="one text for each label",
-                todo=f"write the {name}s as text, or name another table with --titles",
+                expected="one text for each label"
+                + ("" if listed is None else ", or a list of texts"),
+                todo=f"write the {name} of a label as text, or name another table with --titles",
             )
     columns = (
         trim(pl.col("label").cast(pl.String)),
         trim(pl.col("title").cast(pl.String)).replace("", None),
     )
-    further = [name for name in VOCABULARY_COLUMNS[2:] if name in dataset.labels.collect_schema()]
     given = collect(dataset.labels.select(*columns, *further), "the table of titles").filter(
         pl.col("label") != ""
     )

@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,6 +70,8 @@ class TextReader:
     )
     lines: bool = False  # whether each line of a text is a document
     recursive: bool = False  # whether the folders in a folder are read, too
+    guess: Callable[[str], str | None] = field(default=lambda _: None)
+    """The column of texts of a table that has not that of the run's corpus; None: nobody knows."""
 
     @property
     def _texts(self) -> str:
@@ -269,7 +271,7 @@ class TextReader:
             )
         frame = scan_table(Path(path), encoding=self.encoding or usual)
         schema = frame.collect_schema()
-        names = text_columns(self._texts, list(schema))
+        names = self._name_texts(path, list(schema))
         for text in names:
             if text not in schema:
                 near = near_names(text, map(shorten, schema))
@@ -307,6 +309,19 @@ class TextReader:
 
         return NewTexts(blocks=read(), total=total)
 
+    def _name_texts(self, path: str, columns: Sequence[str]) -> list[str]:
+        """The columns of texts: those of the run's corpus, else found as `train` finds them."""
+        names = text_columns(self._texts, columns)
+        missing = self.text_column is None and not set(names) <= set(columns)
+        found = self.guess(path) if missing else None
+        if found is None:
+            return names
+        self.reporter.note(
+            f"{path} has no column '{next(name for name in names if name not in columns)}': texts "
+            f"are the column {found.replace(',', ' and ')} (--text-column)"
+        )
+        return text_columns(found, columns)
+
     def _identify(
         self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int
     ) -> list[str]:
@@ -329,7 +344,7 @@ class TextReader:
                     "" + near_names(column, map(shorten, schema)),
                     todo="name the column of the ids with --id-column, or rename it",
                 )
-            others = [name for name in schema if name not in texts]
+            others = [name for name in schema if name not in (*texts, self.data.labels_column)]
             if others:
                 plain = [name for name in others if not schema[name].is_nested()]
                 counts = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import require_free
+from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import name_label, show_count
 from plant_cli.evaluation.drawing import require_packages
 from plant_cli.evaluation.marked_words import measure_marks
@@ -167,9 +169,12 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
         }
         pairs = iter(
             zip(
-                *TextReader(data=context.data, reporter=context.reporter, **given).read(
-                    options.path
-                ),
+                *TextReader(
+                    data=context.data,
+                    reporter=context.reporter,
+                    guess=partial(guess_text, context),
+                    **given,
+                ).read(options.path),
                 strict=True,
             )
         )

@@ -252,6 +252,14 @@ def fail(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 DOCUMENTS = pl.LazyFrame(LAZY)
+
+
+def title(**columns: Any) -> Dataset:
+    """Documents with a table of labels, some of whose columns are odd."""
+    named = pl.LazyFrame({"label": ["F"], "title": ["fever"], **columns})
+    return Dataset(splits={"train": DOCUMENTS}, labels=named)
+
+
 PAIR = pl.LazyFrame({"doc_id": ["a"], "label": ["F"]})
 ODD_DATASETS: dict[str, tuple[int, Dataset]] = {
     "without texts": (4, give(text=None)),
@@ -270,6 +278,13 @@ ODD_DATASETS: dict[str, tuple[int, Dataset]] = {
     "a file that is gone": (5, Dataset(splits={"train": pl.scan_csv("/nowhere/x.csv")})),
     "titles that fail": (5, Dataset(splits={"train": DOCUMENTS}, labels=pl.LazyFrame(
         {"label": ["F"], "title": ["x"]}).map_batches(fail))),
+    "titles are lists": (4, title(title=[["x"]])),
+    "titles are bytes": (4, title(title=[b"\xff"])),
+    "labels of titles are bytes": (4, title(label=[b"\xff"])),
+    "parents are objects": (4, title(parents=[{"a": 1}])),
+    "parents are bytes": (4, title(parents=[[b"\xff"]])),
+    "descriptions are lists": (4, title(description=[["x"]])),
+    "deprecated is a list": (4, title(deprecated=[[True]])),
     "evidence without columns": (4, Dataset(splits={"train": DOCUMENTS}, evidence=PAIR)),
     "pairs without columns": (4, Dataset(splits={"train": DOCUMENTS}, excluded=PAIR.drop("label"))),
     "pairs that fail": (5, Dataset(splits={"train": DOCUMENTS}, excluded=PAIR.map_batches(fail))),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,11 @@ import pypdf
 import pytest
 
 from plant_cli.api import DataError, DataSection, SilentReporter
+from plant_cli.data.loading import guess_text
+from plant_cli.registry import installed
 from plant_cli.scoring import new_texts
 from plant_cli.scoring.new_texts import TextReader
+from plant_cli.testing.contexts import make_context
 
 NOTE = "Zufuhr von Wärme"
 
@@ -256,4 +260,29 @@ def test_empty_texts_and_long_ones_are_told(
     read(tmp_path, reporter=listener)
     assert listener.said[1:] == [
         "1 of 1 texts have more than 3 characters; with --lines each line is a text"
+    ]
+
+
+def test_a_table_with_other_names_is_read_where_its_texts_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("Title,Abstract\nA title,an abstract\n")
+    context = make_context(components=installed(), reporter=SilentReporter())
+    guess, listener = partial(guess_text, context), Listener()
+    found = read(path, data=DataSection(text_column="body"), reporter=listener, guess=guess)
+    assert found == {"1": "A title\nan abstract"}
+    assert listener.said == [
+        f"{path} has no column 'body': texts are the column Title and Abstract (--text-column)"
+    ]
+    with pytest.raises(DataError, match="there is no column 'Titel'"):
+        read(path, text_column="Titel", guess=guess)
+
+
+def test_labels_of_the_corpus_are_never_called_ids(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("text,tags,nr\na,x,7\nb,y,8\n")
+    listener = Listener()
+    read(path, data=DataSection(labels_column="tags"), reporter=listener)
+    assert listener.said == [
+        "there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, "
+        "perhaps 'nr'"
     ]

@@ -5,6 +5,7 @@ it cannot read.
 from __future__ import annotations
 
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -486,3 +487,13 @@ def test_what_a_format_cannot_hold_is_refused_or_said(tmp_path: Path) -> None:
         "this format does not hold document ids",
         "this format does not hold titles of labels",
     ]
+
+
+def test_the_page_of_corpora_says_what_every_format_promises() -> None:
+    page = (Path(__file__).parents[3] / "docs/corpus.md").read_text("utf-8")
+    table = page.partition("**What each reader promises.**")[2].partition("**Missing values.**")[0]
+    rows = [line.split("|")[1:5] for line in table.splitlines() if line.startswith("| ")][1:]
+    named = {name for reader, *_ in rows for name in re.findall(r"`([\w-]+)`", reader)}
+    registered = {spec.name for spec in plant_register_datasets() if spec.card is None}
+    assert registered == named
+    assert all(takes.strip() for reader, takes, *_ in rows if "all but" not in reader)
