@@ -200,16 +200,11 @@ def fit_fusion(
     if right.any():
         fewest = train_counts[pairs.labels[right]].min()  # most often one
         rarest = train_counts[pairs.labels] == fewest
-        rare = FrequencyLinear.fit(
-            pairs.values[rarest][:, able],
-            right[rarest],
-            counts[rarest],
-            knots=(1.0,),
-            penalty=strength,
+        weights[able], offset = _fit_names(
+            pairs.values[rarest][:, able], right[rarest], counts[rarest], strength
         )
-        weights[able] = rare.weights[:, 0]
         gain = np.log((train_counts == fewest).sum() / by_name.sum())
-        bias = float(rare.bias[0] + (gain if vocabulary else min(0.0, gain)))
+        bias = float(offset + (gain if vocabulary else min(0.0, gain)))
     else:
         weights[able], bias = 1.0 / max(1, int(able.sum())), NOTHING_LEARNED
     return FrequencyLinear(
@@ -217,6 +212,24 @@ def fit_fusion(
         weights=np.concatenate([weights[:, None], known.weights], axis=1),
         bias=np.concatenate([[bias], known.bias]),
     )
+
+
+def _fit_names(
+    values: Floats, right: npt.NDArray[np.bool_], counts: Ints, penalty: float
+) -> tuple[Floats, float]:
+    """Weights, none below 0, and the offset of scorers that know a label by its names alone.
+
+    That a text names a label does not speak against it: what is learned so of few documents is
+    chance. A scorer whose weight would be below 0 is left out, and the others are weighed anew.
+    """
+    used = np.ones(values.shape[1], dtype=np.bool_)
+    while True:
+        fitted = FrequencyLinear.fit(values[:, used], right, counts, knots=(1.0,), penalty=penalty)
+        weights = np.zeros(len(used))
+        weights[used] = fitted.weights[:, 0]
+        if not (weights < 0).any():
+            return weights, float(fitted.bias[0])
+        used &= weights >= 0
 
 
 def find_fewest(train_counts: Ints) -> int:

@@ -309,6 +309,26 @@ def test_labels_without_documents_are_weighed_as_those_of_fewest(
     np.testing.assert_allclose(rare, expected, rtol=1e-5)
 
 
+def test_a_name_never_speaks_against_a_label_without_documents() -> None:
+    """A view of names that by chance ranks the rarest labels wrongly counts nothing, and the
+    others are weighed as if it were not there.
+    """
+    chance = np.random.default_rng(0)
+    gold = np.zeros((40, 30), dtype=np.int64)
+    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; the last ten have none
+    gold[:, 10:20] = chance.random((40, 10)) < 0.3
+    counts, right = gold.sum(axis=0), csr_array(gold)
+    pairs = gather_pairs([drawn_scores(right, seed, seed - 2.0) for seed in (0, 4)])
+    found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[True, True])
+    alone = fit_fusion(pairs.take([1]), right, counts, left_out=True, zero_shot=[True])
+    assert found.weights[0, 1:].min() < 0  # where there are documents, it may
+    np.testing.assert_allclose(found.weights[:, 0], [0, alone.weights[0, 0]])
+    assert found.weights[1, 0] > 0
+    assert found.bias[0] == pytest.approx(alone.bias[0])
+    nothing = fit_fusion(pairs.take([0]), right, counts, left_out=True, zero_shot=[True])
+    assert nothing.weights[0, 0] == 0
+
+
 def test_without_a_right_label_all_scorers_that_need_no_document_count_alike(drawn: Drawn) -> None:
     pairs = gather_pairs([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
     counts = np.where(drawn.train_counts == 1, 0, drawn.train_counts)
