@@ -7,12 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import Column, Request, Result, Runner, StageContext, Table
-from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.api import BackboneSpec, Column, Request, Result, Runner, StageContext, Table
+from plant_cli.api.options import SHARED_SECTIONS, ModelSection
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
+from plant_cli.network.reading_checks import choose_by_language
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
-from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_sets
+from plant_cli.runs.recipes import (
+    RecipeLayer,
+    load_recipe,
+    merge_layers,
+    parse_command,
+    parse_sets,
+)
+from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.steps import runs_nothing
 from plant_cli.runs.tuning import TuneOptions, flatten, read_tuning
 
@@ -22,7 +30,29 @@ NUMBERS_SHOWN = 4  # numbers of a step that are shown
 
 def run(context: StageContext, options: RunOptions) -> Result:
     """Run the steps of a recipe in order."""
-    return report_recipe(context.runner, make_request(context.request, options))
+    request, why = read_by_language(context, make_request(context.request, options))
+    if why is not None:
+        context.reporter.note(why)
+    return report_recipe(context.runner, request)
+
+
+def read_by_language(context: StageContext, request: Request) -> tuple[Request, str | None]:
+    """The request with an encoder that knows the language of the texts, and why; unchanged where
+    the recipe or the user names a backbone, and where the usual one knows the language.
+    """
+    given = parse_command(request.sets, request.flags)
+    named = merge_layers(load_recipe(str(request.recipe)), given).find(("model", "backbone"))
+    known = context.components(BackboneSpec)
+    usual = [spec for spec in known if spec.name == ModelSection().backbone.name]
+    if named is not None or not usual:
+        return request, None
+    corpus = RequestRunner(request).read_corpus()  # with the columns that were found
+    chosen = choose_by_language(usual[0], known, corpus.split("train").texts)
+    if chosen is None:
+        return request, None
+    name, why = chosen
+    flags = {**request.flags, "model": {**request.flags.get("model", {}), "backbone": name}}
+    return replace(request, flags=flags), why
 
 
 def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()) -> Request:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plant_cli.api import (
-    BackboneSpec,
     Column,
     ColumnQuestion,
     Interrupted,
@@ -23,18 +22,15 @@ from plant_cli.api import (
     Table,
 )
 from plant_cli.api.network_packages import find_missing_packages, missing_packages
-from plant_cli.api.options import ModelSection
 from plant_cli.commands.command_options import TrainOptions
 from plant_cli.commands.finetune import describe_gain
+from plant_cli.commands.run import read_by_language
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.loading import guess_columns
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import read_metrics
-from plant_cli.network.reading_checks import choose_by_language
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
-from plant_cli.runs.recipes import parse_command
-from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
@@ -135,7 +131,9 @@ class Training:
 
     def _train_network(self) -> Iterator[str]:
         """Plant and train a network while time is left; notes say what it adds."""
-        yield from self._choose_backbone()
+        if StageFolder(self.context.run_path / "pretrain-attn").record() is None:
+            self.request, why = read_by_language(self.context, self.request)
+            yield from filter(None, [why])
         self._step("mig")
         left = None if self.deadline is None else self.deadline - time.monotonic()
         first = self._forecast() if left is not None and not self._networked() else None
@@ -151,24 +149,6 @@ class Training:
         gain = record.summary.get("gain_of_network") if record is not None else None
         if record is not None and gain is not None:
             yield describe_gain(Gain(**gain), left_out=record.summary["network_left_out"])
-
-    def _choose_backbone(self) -> Iterator[str]:
-        """Read with an encoder that knows the language of the texts, where the user names none;
-        a note says so.
-        """
-        request = self.request
-        given = parse_command(request.sets, request.flags).find(("model", "backbone"))
-        begun = StageFolder(self.context.run_path / "pretrain-attn").record() is not None
-        known = self.context.components(BackboneSpec)
-        usual = [spec for spec in known if spec.name == ModelSection().backbone.name]
-        if given is not None or begun or request.recipe != _STEPS or not usual:
-            return
-        corpus = RequestRunner(request).open("mig").corpus()  # with the columns that were found
-        if chosen := choose_by_language(usual[0], known, corpus.split("train").texts):
-            name, why = chosen
-            flags = {**request.flags, "model": {**request.flags.get("model", {}), "backbone": name}}
-            self.request = replace(request, flags=flags)
-            yield why
 
     def _offer_network(self) -> str:
         given = self.context.request.flags.get("data", {}).get("path")

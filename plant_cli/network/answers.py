@@ -72,6 +72,15 @@ def rank_tokens(
     return scores
 
 
+def rank_by_attention(
+    decoder: Decoder, reading: Reading, labels: Tensor, wanted: Tensor | None = None
+) -> Tensor:
+    """The same by attention as it is when documents are scored, with relevance that is kept in
+    it; of all documents and labels.
+    """
+    return read_attention(decoder, reading, labels).log()
+
+
 def read_attention(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
     """Attention weights [B, l, T] of some labels (indices [l]) on the tokens."""
     weights = decoder.attention(reading, labels)

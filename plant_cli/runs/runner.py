@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import (
+    Corpus,
     DecoderSpec,
     Interrupted,
     PlantError,
@@ -119,6 +120,12 @@ class RequestRunner:
         locked.
         """
         return self._open(self.resolve(name, tag))
+
+    def read_corpus(self) -> Corpus:
+        """The corpus, before the steps of the request's recipe run; all are validated first."""
+        self._steps()
+        with self._hold("a recipe"):
+            return self.open("mig").corpus()
 
     def run_all(self) -> Iterator[StepResult]:
         """Run the steps of the request's recipe in order, and skip what has not changed.

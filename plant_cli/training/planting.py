@@ -7,7 +7,7 @@ attention ranks those of validation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -41,6 +41,9 @@ PLANTING_NUMBERS = {"cpu": 1 << 24, "cuda": 1 << 27}
 """Attention (documents x labels x positions) that is kept for the backward pass by device; of
 more, blocks are computed again.
 """
+
+RankTokens = Callable[[Decoder, Reading, Tensor, Tensor | None], Tensor]
+"""How labels order tokens, as `rank_tokens` does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,9 +258,13 @@ def planted_loss(
 
 
 def rank_words(
-    decoder: Decoder, planter: Planter, reading: Reading, lists: Lists
+    decoder: Decoder,
+    planter: Planter,
+    reading: Reading,
+    lists: Lists,
+    rank: RankTokens = rank_tokens,
 ) -> RankedLists | None:
-    """The lists of a batch, scored; None if there is no list.
+    """The lists of a batch, scored by `rank`; None if there is no list.
 
     Of very many labels or positions, blocks of labels are computed again in the backward pass:
     memory grows with the words in the lists.
@@ -273,7 +280,7 @@ def rank_words(
         if len(used) <= step
         else [lists.of(blocks == number) for number in range(int(blocks.max()) + 1)]
     )
-    given = [(decoder, planter, reading, part) for part in parts]
+    given = [(decoder, planter, reading, part, rank) for part in parts]
     once = len(parts) == 1
     scores = [
         _score_lists(*block) if once else checkpoint(_score_lists, *block, use_reentrant=False)
@@ -289,7 +296,9 @@ def rank_words(
     )
 
 
-def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Lists) -> Tensor:
+def _score_lists(
+    decoder: Decoder, planter: Planter, reading: Reading, lists: Lists, rank: RankTokens
+) -> Tensor:
     """Scores of the items, from one product of all documents and labels."""
     used, numbers = np.unique(lists.labels, return_inverse=True)
     pairs = lists.documents * len(used) + numbers
@@ -300,7 +309,7 @@ def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Li
     wanted = torch.zeros(
         len(reading) * len(used), dtype=torch.bool, device=labels.device
     ).index_fill_(0, chosen, True)
-    attention = rank_tokens(decoder, reading, labels, wanted.view(len(reading), -1))
+    attention = rank(decoder, reading, labels, wanted.view(len(reading), -1))
     return planter.score_items(
         attention.flatten().index_select(0, entries), items, len(lists.relevance)
     )
@@ -320,6 +329,7 @@ class AttentionMeasure:
     batch: Room | int  # what is in memory at once; a number is one of documents
     contrast: int = -1  # words without relevance that join each list; −1: all
     items: Literal["words", "positions"] = "words"
+    rank: RankTokens = rank_tokens  # what stage 1 trains: without relevance that is kept
 
     def __post_init__(self) -> None:
         self.planter = Planter(
@@ -349,7 +359,7 @@ class AttentionMeasure:
             )
             reading = self.material.reader.read(rows)
             with self.hardware.autocast():
-                lists = rank_words(self.network.decoder, self.planter, reading, chosen)
+                lists = rank_words(self.network.decoder, self.planter, reading, chosen, self.rank)
             if lists is None:
                 continue
             found = (

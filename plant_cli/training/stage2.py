@@ -30,6 +30,7 @@ from plant_cli.api import (
     Split,
     UsageError,
 )
+from plant_cli.network.answers import rank_by_attention, rank_tokens
 from plant_cli.network.assembly import EarlierNetwork, Network, save_network
 from plant_cli.network.candidates import (
     ShortlistedLabels,
@@ -503,7 +504,13 @@ def _make_monitor(
     quality = None
     if given.statistics is not None:
         quality = AttentionMeasure(
-            network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=room
+            network,
+            setup.validation,
+            given.statistics,
+            hardware,
+            k=ATTENTION_K,
+            batch=room,
+            rank=rank_by_attention if network.needs_words else rank_tokens,
         )
     validation = Validation(
         network,

@@ -46,6 +46,7 @@ METRICS = {
 
 class PlantedOptions(Options):
     epochs: int = 3
+    start: str = "regression"
 
 
 class TunedOptions(Options):
@@ -94,9 +95,9 @@ class PlayedSteps:
         plan = StageSpec(
             name="plan", summary="Played.", options=Options, run=self.plan, writes=False
         )
-        train = next(spec for spec in SPECS if spec.name == "train")
+        commands = [spec for spec in SPECS if spec.name in {"train", "run"}]
         self.registry = make_registry(
-            plant_datasets, *specs, *backbones, plan, train, name="played"
+            plant_datasets, *specs, *backbones, plan, *commands, name="played"
         )
 
     def play(self, name: str) -> Any:
@@ -257,6 +258,13 @@ def test_the_network_reads_with_an_encoder_that_knows_the_language(
     notes = steps(path, hours=1).tables[0].notes
     told = next(note for note in notes if "in German" in note)
     taken = steps.requests["pretrain-attn"].flags.get("model", {}).get("backbone")
+    named = tmp_path / "named.yaml"
+    named.write_text("extends: recommended\nmodel: {backbone: minilm}\n")
+    for recipe, expected in (("recommended", taken), (str(named), None)):
+        flags = {"run": {"recipe": recipe}, "data": {"path": str(path)}}
+        run_at(tmp_path / Path(recipe).stem, "run", registry=steps.registry, flags=flags)
+        chosen = steps.requests["pretrain-attn"].flags.get("model", {}).get("backbone")
+        assert chosen == expected
     if installed:
         assert taken == "multilingual"
         assert "the network reads with 'multilingual' (--backbone: another)" in told

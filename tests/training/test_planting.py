@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from plant_cli.api import Reading, SilentReporter, Split, TokenBatch
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
+from plant_cli.network.answers import rank_by_attention, rank_tokens
 from plant_cli.network.compute import in_one_thread
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, make_tokens
@@ -341,9 +342,15 @@ RELEVANCE = {"fever": 1.0, "cough": 0.6, "leg": 0.3}
 
 
 def measure(
-    network: Any, order: Callable[[str], float], gold: list[list[int]], batch: int = 2
+    network: Any,
+    order: Callable[[str], float],
+    gold: list[list[int]],
+    batch: int = 2,
+    by_attention: bool = False,
 ) -> dict[str, float]:
-    """The measure of a network whose attention on a token is what `order` says of its word."""
+    """The measure of a network whose attention on a token is what `order` says of its word; by
+    attention: as documents are scored, where words are ranked the other way round.
+    """
     tokens = make_tokens(network, TEXTS, SilentReporter(), "validation")
 
     def rank(reading: Reading, labels: torch.Tensor) -> torch.Tensor:
@@ -360,8 +367,10 @@ def measure(
                 found.hidden, found.mask, torch.from_numpy(rows)[:, None].expand(found.mask.shape)
             )  # which document it is
 
-    network.decoder.rank = rank
-    network.decoder.rank_pairs = lambda reading, labels, wanted: rank(reading, labels)
+    sign = -1 if by_attention else 1
+    network.decoder.rank = lambda reading, labels: sign * rank(reading, labels)
+    network.decoder.rank_pairs = lambda reading, labels, wanted: sign * rank(reading, labels)
+    network.decoder.attention = lambda reading, labels: rank(reading, labels).exp()
     words = tuple(RELEVANCE)
     matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
     split = Split(
@@ -382,7 +391,8 @@ def measure(
         docs_with_label=np.ones(2, dtype=np.int64),
         documents=3,
     )
-    return AttentionMeasure(network, material, known, CPU, k=1000, batch=batch)()
+    way = rank_by_attention if by_attention else rank_tokens
+    return AttentionMeasure(network, material, known, CPU, k=1000, batch=batch, rank=way)()
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -409,6 +419,16 @@ def test_labels_without_relevant_words_and_documents_without_labels_do_not_count
     assert measure(small_network(labels=2), order, [[1, 1], [0, 0], [0, 0]])[
         "nDCG@1000"
     ] == pytest.approx(1.0)
+
+
+def test_attention_that_keeps_relevance_is_measured_as_it_is(
+    small_network: Callable[..., Any],
+) -> None:
+    gold = [[1, 0], [1, 1], [0, 0]]
+    found = measure(
+        small_network(labels=2), lambda w: RELEVANCE.get(w, 0.0), gold, by_attention=True
+    )
+    assert found["nDCG@1000"] == pytest.approx(1.0)
 
 
 def test_words_without_relevance_are_in_the_lists(small_network: Callable[..., Any]) -> None:
