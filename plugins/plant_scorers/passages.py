@@ -103,7 +103,7 @@ class LabelNames:
             chosen, scores = chosen[order], scores[order]
         return _above_zero(chosen, scores)
 
-    def _compare(self, weights: _Weights, places: Ints) -> Floats32:
+    def _compare(self, weights: _PassageWeights, places: Ints) -> Floats32:
         """The highest cosines of a document's passages with the names of some labels."""
         sizes = self._sizes[places]
         ends = np.cumsum(sizes)
@@ -144,7 +144,7 @@ class _Terms:
         self._highest[found] = 0
         return found, highest
 
-    def spread(self, span: slice) -> _Weights:
+    def spread(self, span: slice) -> _PassageWeights:
         """The weights of the terms of some passages."""
         terms, values = self._inside(span)
         self._place[:] = -1
@@ -154,7 +154,7 @@ class _Terms:
         weights = np.zeros((len(found), span.stop - span.start), dtype=np.float32)
         sizes = np.diff(self._passages.indptr[span.start : span.stop + 1])
         weights[self._place[terms], np.repeat(np.arange(len(sizes)), sizes)] = values
-        return _Weights(self._place, weights)
+        return _PassageWeights(self._place, weights)
 
     def _inside(self, span: slice) -> tuple[Ints, Floats32]:
         cells = slice(*self._passages.indptr[[span.start, span.stop]])
@@ -162,7 +162,7 @@ class _Terms:
 
 
 @dataclass(frozen=True)
-class _Weights:
+class _PassageWeights:
     """Weights of terms in the passages of a document."""
 
     place: npt.NDArray[np.int32]  # of each term among those of the document, −1: it has none [G]
