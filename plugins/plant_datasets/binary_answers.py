@@ -25,6 +25,8 @@ _NAMES = frozenset(_WORDS.split())
 """Columns of answers: a word that says neither is told, and left out."""
 _DOUBTFUL_NAMES = frozenset(["review", "status", "relevance", "score", "label_status", "result"])
 """Columns of answers where texts repeat, if each of their words is a decision."""
+_UNREAD_NAMES = _NAMES | _DOUBTFUL_NAMES | {"grade", "rating", "polarity", "sentiment", "stance"}
+"""Columns that may say how far a label holds, and are told where texts repeat and nobody reads them."""
 _SIGNS = {"-": "reject", "−": "reject", "–": "reject"}
 """What they say in a column that has + as well."""
 _MOST_WORDS = 9
@@ -61,7 +63,7 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
     every = (_find_answers(tables, name, data) for name in likely)
     answers = next(filter(None, every), None)
     if answers is None:
-        return tables, []
+        return tables, _tell_unread(tables, likely, data)
     cells = pl.col(answers.column).cast(pl.String).fill_null("")
     said = cells.map_elements(answers.read, pl.String)
     outvoted, contradicted = _settle(tables, said, data)
@@ -134,6 +136,23 @@ def _settle(tables: CorpusTables, said: pl.Expr, data: DataSection) -> tuple[lis
         f"{next(iter(tables))}: {counts.height:,} labels of a text are accepted and also rejected, "
         f"such as '{first['label'][0]}' in {accepts} and {rejects}: {how}"
     ]
+
+
+def _tell_unread(tables: CorpusTables, likely: Sequence[str], data: DataSection) -> list[str]:
+    """A remark on a column that may say which rows are no labels, and that is not understood."""
+    where, (table, _) = next(iter(tables.items()))
+    for name in likely:
+        if fold_name(name).replace(" ", "_") not in _UNREAD_NAMES:
+            continue
+        words = collect(table.select(pl.col(name).cast(pl.String).unique().sort()), where)[name]
+        shown = words.drop_nulls()[:_SHOWN].to_list()
+        if 1 < len(words) <= _MOST_WORDS and _repeat(tables, data.text_column):
+            return [
+                f"{where}: the column {name} ({', '.join(shown)}) is not read: all rows of a text "
+                "are its labels, whatever it says; leave out rows that are none, or write yes and "
+                "no there"
+            ]
+    return []
 
 
 def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answers | None:

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -69,6 +70,7 @@ _MEANINGS = {
     "--id-column": "a column with an id for each document",
 }
 _NAMED = 12  # files in a remark
+_MISSPELT = 0.75  # likeness from which a column is the one of splits: `polarity` has 0.6
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 _SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]{16})?$")
@@ -310,9 +312,10 @@ def _read_folder(
             pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
         )
     prefixed = {where: (frame, f"{split}-") for (split, where), frame in tables.items()}
-    given, answered = apply_answers(choose_person(prefixed, data), data)
+    chosen = choose_person(prefixed, data)
+    given, answered = apply_answers(chosen, data)
     mapped, said = _map_tables(given, data, bad, titled)
-    mapped, joined = join_people(mapped, data, answered=bool(answered))
+    mapped, joined = join_people(mapped, data, answered=given is not chosen)
     remarks = [*answered, *said, *joined]
     files = [path for paths in parts.values() for path in paths]
     worded = [
@@ -338,7 +341,8 @@ def _read_folder(
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     whole = scan_table(path, encoding=data.encoding, bad=bad)
-    given, answered = apply_answers(choose_person({str(path): (whole, "")}, data), data)
+    chosen = choose_person({str(path): (whole, "")}, data)
+    given, answered = apply_answers(chosen, data)
     table = given[str(path)][0]
     columns = table.collect_schema().names()
     if data.split_column in columns:
@@ -346,7 +350,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         mapped, remarks = _map_tables(
             {str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)]
         )
-        mapped, joined = join_people(mapped, data, answered=bool(answered))
+        mapped, joined = join_people(mapped, data, answered=given is not chosen)
         present = names.unique()
         return (
             {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present},
@@ -356,12 +360,12 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if (
         asked
-        or "did you mean" in near_names(data.split_column, columns)
+        or get_close_matches(data.split_column, columns, cutoff=_MISSPELT)
         or guess_split(table, str(path))
     ):
         raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
-    mapped, joined = join_people(mapped, data, answered=bool(answered))
+    mapped, joined = join_people(mapped, data, answered=given is not chosen)
     how = (
         f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text "
         "(`plant data split` writes other shares)"

@@ -742,3 +742,12 @@ def test_a_missing_text_is_empty_and_a_missing_split_costs_its_row(tmp_path: Pat
     }
     assert "2 rows cannot be read and are left out" in dataset.remarks[-1]
     assert "row 4: 'split' names no split" in dataset.remarks[-1]
+
+
+def test_a_column_that_is_hardly_called_split_is_none(tmp_path: Path) -> None:
+    rows = "".join(f"text {n},a,{'good' if n % 2 else 'bad'}\n" for n in range(20))
+    write_files(tmp_path, {"data.csv": f"text,labels,polarity\n{rows}"})
+    assert len(read(load(tmp_path / "data.csv"))["train"]) > 9
+    write_files(tmp_path, {"spilt.csv": f"text,labels,spilt\n{rows}"})
+    with pytest.raises(DataError, match="there is no column 'split'"):
+        load(tmp_path / "spilt.csv")
