@@ -111,10 +111,10 @@ def _settle(tables: CorpusTables, said: pl.Expr, data: DataSection) -> tuple[lis
         person = pl.lit(None, pl.String) if who is None else pl.col(who).cast(pl.String)
         pair = _hash_pair(columns, data).alias("pair")
         label = pl.col(data.labels_column).alias("label")
-        votes = table.select(pair, label, said.alias("said"), person.alias("who"))
+        given = table.select(pair, label, said.alias("said"), person.alias("who"))
         beside = f" of {Path(place).name}" if len(tables) > 1 else ""
         row = pl.concat_str(pl.lit("row "), "row", pl.lit(beside)).alias("row")
-        frames.append(collect(votes, place).with_row_index("row", offset=1).with_columns(row))
+        frames.append(collect(given, place).with_row_index("row", offset=1).with_columns(row))
     rows = pl.concat(frames, how="vertical_relaxed").filter(
         pl.col("said").is_in(["accept", "reject"])
     )
