@@ -1,4 +1,5 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
+
 from plant_cli.data.blocks import Share as Share
 from plant_cli.data.blocks import at_most as at_most
 from plant_cli.data.blocks import count_workers as count_workers
@@ -46,6 +47,12 @@ from plant_cli.data.tables import scan_table as scan_table
 from plant_cli.data.tables import table_format as table_format
 from plant_cli.data.tables import text_columns as text_columns
 from plant_cli.data.tables import whole_numbers as whole_numbers
+from plant_cli.data.tensors import pack_matrix as pack_matrix
+from plant_cli.data.tensors import pack_strings as pack_strings
+from plant_cli.data.tensors import read_tensors as read_tensors
+from plant_cli.data.tensors import unpack_matrix as unpack_matrix
+from plant_cli.data.tensors import unpack_strings as unpack_strings
+from plant_cli.data.tensors import write_tensors as write_tensors
 from plant_cli.data.text_tables import peek_text as peek_text
 from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
@@ -75,33 +82,6 @@ from plant_cli.evaluation.counters import mean_of_documents as mean_of_documents
 from plant_cli.evaluation.counters import ratio_of_sums as ratio_of_sums
 from plant_cli.evaluation.counters import score_f1 as score_f1
 from plant_cli.evaluation.counters import split_counters as split_counters
-from plant_cli.network.compute import LABEL_MULTIPLE as LABEL_MULTIPLE
-from plant_cli.network.compute import TOKEN_MULTIPLE as TOKEN_MULTIPLE
-from plant_cli.network.compute import each as each
-from plant_cli.network.compute import round_up as round_up
-from plant_cli.network.compute import send as send
-from plant_cli.network.compute import uses_triton as uses_triton
-from plant_cli.network.hardware import find_device as find_device
-from plant_cli.network.hardware import find_dtype as find_dtype
-from plant_cli.network.hardware import free_memory as free_memory
-from plant_cli.network.list_ranking import approx_ndcg_loss as approx_ndcg_loss
-from plant_cli.network.list_ranking import lambda_loss as lambda_loss
-from plant_cli.network.list_ranking import listnet_loss as listnet_loss
-from plant_cli.network.list_ranking import standardised_mse as standardised_mse
-from plant_cli.network.recomputation import Recomputation as Recomputation
-from plant_cli.network.recomputation import activation_bytes as activation_bytes
-from plant_cli.network.replays import PASS_SHARE as PASS_SHARE
-from plant_cli.network.replays import POSITION_MULTIPLE as POSITION_MULTIPLE
-from plant_cli.network.replays import Replays as Replays
-from plant_cli.network.tensors import pack_matrix as pack_matrix
-from plant_cli.network.tensors import pack_strings as pack_strings
-from plant_cli.network.tensors import read_tensors as read_tensors
-from plant_cli.network.tensors import unpack_matrix as unpack_matrix
-from plant_cli.network.tensors import unpack_strings as unpack_strings
-from plant_cli.network.tensors import write_tensors as write_tensors
-from plant_cli.network.trainable_layers import restore_trainable as restore_trainable
-from plant_cli.network.trainable_layers import save_trainable as save_trainable
-from plant_cli.network.trainable_layers import split_layers as split_layers
 from plant_cli.relevance.mutual_information import (
     divide_by_joint_entropy as divide_by_joint_entropy,
 )

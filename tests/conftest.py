@@ -106,7 +106,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(
             "Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them"
         )
-    for module in ("plant_decoders.attention", "plant_cli.network.list_ranking"):
+    for module in ("plant_decoders.attention", "plant_losses.list_ranking"):
         monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 
@@ -122,10 +122,10 @@ def small_network() -> Callable[..., Any]:
         from plant_backbones.tiny import TinyBackbone
         from plant_decoders import LabelAttentionOptions
         from plant_decoders.label_attention import LabelAttention
+        from plant_network.assembly import Network
 
         from plant_cli.api import DecoderShape, ModelSection
         from plant_cli.data.labels import LabelTable
-        from plant_cli.network.assembly import Network
 
         torch.manual_seed(seed)
         options = TinyOptions(

@@ -113,6 +113,7 @@ from plant_cli.api.specs import (
     DecoderSpec,
     LossSpec,
     MetricSpec,
+    NetworkSpec,
     ScorerSpec,
     ShortlistSpec,
     SignalSpec,

@@ -55,6 +55,14 @@ class PluginRecord:
         return "ok" if self.error is None else "broken"
 
 
+class ComponentLookup(Protocol):
+    """Finds components: `StageContext.component`, or `Registry.resolve`."""
+
+    def __call__(self, kind: type[SpecT], chosen: Choice, /) -> tuple[SpecT, Options]:
+        """The spec of a chosen component and its validated options."""
+        ...
+
+
 class Components(Protocol):
     """All registered components. A kind is named by the class of its specs, such as
     `BackboneSpec`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -117,6 +117,26 @@ class StageSpec(Spec):
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
         """Whether the command has this general flag."""
         return self.writes or flag in self.takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSpec(StageSpec):
+    """The stage with which a plugin brings networks, and what the core asks that plugin for. The
+    core itself imports no torch; one plugin brings networks.
+    """
+
+    train: Function[Callable[[StageContext, Any, Any], Result]] = Function(promises.STAGE_RESULT)
+    """`train(context, options, rule) -> Result` trains a network for `plant finetune`, with its
+    options; `rule` (`RelevanceRule`) finds the relevance of words, where a scorer asks for it.
+    """
+    load: Function[Callable[[Any, Any], Any]] = Function()
+    """`load(source, combination) -> TrainedModel` opens a network that was trained
+    (`ModelSource`), with the scorers and the calibration that were saved with it.
+    """
+    meet: Function[Callable[[], object]] = Function()
+    """`meet()` waits until all processes of `accelerate launch` call it."""
+    examine: Function[Callable[[], Iterable[Any]]] = Function()
+    """`examine()` gives checks of the machine (`CheckResult`), for `plant doctor`."""
 
 
 @dataclass(frozen=True, kw_only=True)

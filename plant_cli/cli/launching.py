@@ -14,6 +14,7 @@ from typing import Any, Never
 
 from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.runs.folder import copy_run
+from plant_cli.runs.networks import find_networks
 from plant_cli.runs.processes import (
     leave_group,
     process_count,
@@ -58,11 +59,11 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
         )
         leave_group()
     if process_rank() == 0:
-        _meet()
+        _meet(request)
         return run_stage(request, spec.name, tag)
     if spec.parallel:
         with copy_run(request.run_path) as copy:
-            _meet()
+            _meet(request)
             with _naming_run(copy, request.run_path):
                 run_stage(
                     replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag
@@ -83,12 +84,10 @@ def _naming_run(copy: Path, run: Path) -> Iterator[None]:
         raise type(error)(what, where=where, expected=expected, todo=todo) from error
 
 
-def _meet() -> None:
+def _meet(request: Request) -> None:
     """Wait until every process has seen the run as it is before any of them works on it."""
     if process_count() > 1:
-        from plant_cli.runs.group import join_processes
-
-        join_processes().any(False)
+        find_networks(request.registry).meet()
 
 
 def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:

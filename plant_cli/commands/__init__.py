@@ -9,7 +9,7 @@ from functools import partial
 
 from plant_cli.api import StageSpec, hookimpl
 from plant_cli.commands import command_options as options
-from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
+from plant_cli.training.training_options import FinetuneOptions
 
 tool = partial(StageSpec, writes=False, needs_run=False)
 corpus_action = partial(tool, group="Corpus", sections=("data",))
@@ -298,21 +298,6 @@ SPECS = (
         locks=True,
         examples=("plant mig edit E11.9 --deny patient --allow insulin=0.8",),
     ),
-    StageSpec(
-        name="plan",
-        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, "
-        "and whether it fits.",
-        options=options.PlanOptions,
-        run="plant_cli.commands.plan:run",
-        help="Plan with made-up weights: none are read, and nothing is written to the run.",
-        sections=("data", "model", "machine"),
-        writes=False,
-        examples=(
-            "plant plan quickstart",
-            "plant plan recipe.yaml",
-            "plant plan --set model.backbone=mistral",
-        ),
-    ),
     tool(
         name="plugins",
         summary="List the installed plugins and their components; broken ones with their error.",
@@ -353,28 +338,6 @@ SPECS = (
             "plant predict",
             "plant predict --auc --auc-disk 5GB",
             "plant predict finetune finetune-baseline --average --tag ensemble",
-        ),
-    ),
-    by_hand(
-        name="pretrain-attn",
-        summary="Plant relevance into the label attention (stage 1), by learning to rank each "
-        "document's words.",
-        options=PretrainOptions,
-        source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
-        run="plant_cli.commands.pretrain_attn:run",
-        check="plant_cli.commands.requirements:require_relevance",
-        help="Train label queries and attention maps so that attention ranks a document's words "
-        "by their relevance for each label.",
-        sections=("data", "model", "machine"),
-        feeds=("finetune",),
-        parallel=True,
-        reads={"mig": "relevance"},
-        seeded=True,
-        order=2,
-        examples=(
-            "plant pretrain-attn",
-            "plant pretrain-attn --epochs 5 --tag long",
-            "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64",
         ),
     ),
     of_a_model(

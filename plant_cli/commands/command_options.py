@@ -370,16 +370,6 @@ class EditOptions(Options):
     )
 
 
-class PlanOptions(Options):
-    """What to plan."""
-
-    recipe: str | None = everyday(
-        None,
-        "The recipe, a file or a shipped one's name (default: the run as it is).",
-        argument=True,
-    )
-
-
 class PluginNewOptions(Options):
     """Options of `plant plugins new`."""
 

@@ -41,8 +41,8 @@ from plant_cli.data.near_duplicates import Signatures, digest_and_sign, find_nea
 from plant_cli.data.repair import repair, repair_evidence, write_corpus
 from plant_cli.data.tables import collect, guard_cells, write_table
 from plant_cli.data.vocabularies import read_titles
-from plant_cli.network.reading_checks import find_cut_texts, find_languages
 from plant_cli.scoring.forecast import find_effort
+from plant_cli.scoring.reading_checks import find_cut_texts, find_languages
 
 
 def check_corpus(context: StageContext, options: CheckOptions) -> Result:

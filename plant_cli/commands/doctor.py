@@ -11,20 +11,20 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires
-from typing import Literal
 
 from packaging.specifiers import SpecifierSet
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, Table
-from plant_cli.api.functions import Named
+from plant_cli.api.components import Components
 from plant_cli.api.network_packages import INSTALL, find_missing_packages
 from plant_cli.registry import OWN_DISTRIBUTION
 from plant_cli.runs.machine import available_memory, package_version
+from plant_cli.runs.machine_checks import GIB, CheckResult, judge
+from plant_cli.runs.networks import find_networks
 
-GIB = 1024**3
 LOW_DISK = 5 * GIB
 LOW_MEMORY = 4 * GIB
 REQUIREMENT = re.compile(
@@ -32,23 +32,11 @@ REQUIREMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckResult:
-    """The result of one check. `todo` is a command or advice, and empty where nothing has to be
-    done.
-    """
-
-    topic: str
-    name: str
-    state: Literal["ok", "warn"]
-    found: str
-    todo: str = ""
-
-
 def examine_machine(context: StageContext, options: NoOptions) -> Result:
     """Run every check and report in one table."""
-    plugins = partial(check_plugins, context.request.registry.plugins)
-    checks = (check_system, check_devices, check_packages, plugins, check_features)
+    registry = context.request.registry
+    devices, plugins = partial(check_devices, registry), partial(check_plugins, registry.plugins)
+    checks = (check_system, devices, check_packages, plugins, check_features)
     findings = [finding for check in checks for finding in check()]
     columns = [Column(name=name) for name in ("topic", "what", "state", "found", "what to do")]
     warnings = sum(finding.state == "warn" for finding in findings)
@@ -63,17 +51,6 @@ def examine_machine(context: StageContext, options: NoOptions) -> Result:
         ],
     )
     return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
-
-
-def judge(topic: str, name: str, found: str, *, wrong: bool = False, todo: str = "") -> CheckResult:
-    """A result that warns, and says what to do, where something is wrong."""
-    return CheckResult(
-        topic=topic,
-        name=name,
-        state="warn" if wrong else "ok",
-        found=found,
-        todo=todo if wrong else "",
-    )
 
 
 def check_system() -> Iterator[CheckResult]:
@@ -95,21 +72,13 @@ def check_system() -> Iterator[CheckResult]:
     yield judge("system", "output encoding", encoding, wrong=plain, todo="export PYTHONUTF8=1")
 
 
-DEVICE_CHECKS = (
-    Named("plant_cli.commands.doctor_devices:examine_devices"),
-    Named("plant_cli.commands.doctor_devices:examine_quantised"),
-)
-"""They import torch."""
-
-
-def check_devices() -> Iterator[CheckResult]:
-    """The devices that torch can use, and language models in 4 bits on them."""
+def check_devices(components: Components) -> Iterator[CheckResult]:
+    """The devices that networks can use, and language models in 4 bits on them."""
     if absent := find_missing_packages():
         found = f"none: {', '.join(absent)} not installed; everything but networks works"
         yield judge("device", "networks", found, wrong=True, todo=INSTALL)
         return
-    for check in DEVICE_CHECKS:
-        yield from check()
+    yield from find_networks(components).examine()
 
 
 def check_packages() -> Iterator[CheckResult]:

@@ -13,18 +13,17 @@ from plant_cli.api import (
     Column,
     Corpus,
     Interrupted,
-    MachineSection,
     Result,
     SignalSpec,
     StageContext,
     Table,
 )
+from plant_cli.api.components import ComponentLookup
 from plant_cli.api.context import with_tag
 from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
 from plant_cli.data.shares import Shard
-from plant_cli.network.design import ComponentLookup
 from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
 from plant_cli.relevance.counter import CorpusCounter
 from plant_cli.relevance.engine import KeptWords, Selection, bind_signal, keep_words
@@ -35,7 +34,7 @@ from plant_cli.relevance.relevance_table import (
     write_relevance,
 )
 from plant_cli.relevance.weighing import RelevanceRule
-from plant_cli.runs.processes import default_threads
+from plant_cli.runs.processes import choose_jobs
 from plant_cli.runs.session import open_session
 
 SHOWN_WORDS = 8
@@ -87,11 +86,6 @@ def run(context: StageContext, options: MigOptions) -> Result:
     )
     write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
-
-
-def choose_jobs(machine: MachineSection, jobs: int | None) -> int:
-    """The number of threads that count."""
-    return jobs or machine.threads or default_threads()
 
 
 def _stop_if_asked(context: StageContext) -> None:

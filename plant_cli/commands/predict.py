@@ -30,13 +30,13 @@ from plant_cli.data.files import read_size
 from plant_cli.evaluation.gold import join_gold
 from plant_cli.evaluation.systems import find_chosen, locate
 from plant_cli.evaluation.threshold_tuning import tune_threshold
-from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.folder import VALIDATION_FILE, Run
 from plant_cli.runs.processes import process_count
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.averaging import average_splits
+from plant_cli.scoring.cuts import Cut, cut_summary
 from plant_cli.scoring.decisions import read_thresholds, write_thresholds
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network, load_model
@@ -49,6 +49,7 @@ from plant_cli.scoring.predictions import (
     write_predictions,
     writing_scores,
 )
+from plant_cli.scoring.proposed_labels import propose
 from plant_cli.scoring.suggested_documents import list_labels
 from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 from plant_cli.scoring.top_labels import Keep, Scoring, StatesKept, TopLabels
@@ -81,8 +82,6 @@ def run(context: StageContext, options: PredictOptions) -> Result:
                 expected="a network, which takes long to score all labels",
                 todo="leave --shortlist out",
             )
-        from plant_cli.network.candidates import propose  # torch, which takes seconds to import
-
         statistics = load_statistics(context.input("mig"), corpus)
         words = open_words(open_session(context), corpus, split.name).documents
         shortlist = context.component(ShortlistSpec, options.shortlist)

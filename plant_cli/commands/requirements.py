@@ -6,13 +6,7 @@ from __future__ import annotations
 
 from plant_cli.api import ArtefactError, Options, StageContext
 from plant_cli.commands.command_options import EvalOptions, PredictOptions
-from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
-
-
-def require_relevance(context: StageContext, options: PretrainOptions) -> None:
-    """For `pretrain-attn`."""
-    context.corpus()
-    context.input("mig", options.relevance)
+from plant_cli.training.training_options import FinetuneOptions
 
 
 def require_planted(context: StageContext, options: FinetuneOptions) -> None:

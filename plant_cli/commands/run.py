@@ -11,7 +11,6 @@ from plant_cli.api import BackboneSpec, Column, Request, Result, Runner, StageCo
 from plant_cli.api.options import SHARED_SECTIONS, ModelSection
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
-from plant_cli.network.reading_checks import choose_by_language
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
 from plant_cli.runs.recipes import (
     RecipeLayer,
@@ -23,6 +22,7 @@ from plant_cli.runs.recipes import (
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.steps import runs_nothing
 from plant_cli.runs.tuning import TuneOptions, flatten, read_tuning
+from plant_cli.scoring.reading_checks import choose_by_language
 
 TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
 NUMBERS_SHOWN = 4  # numbers of a step that are shown

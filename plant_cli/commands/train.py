@@ -23,7 +23,6 @@ from plant_cli.api import (
 )
 from plant_cli.api.network_packages import find_missing_packages, missing_packages
 from plant_cli.commands.command_options import TrainOptions
-from plant_cli.commands.finetune import describe_gain
 from plant_cli.commands.run import read_by_language
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.loading import guess_columns
@@ -32,6 +31,7 @@ from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
+from plant_cli.training.fit_reports import describe_gain
 from plant_cli.training.judging import Gain
 
 _STEPS = "recommended"

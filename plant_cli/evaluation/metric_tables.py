@@ -13,7 +13,7 @@ from plant_cli.evaluation.gold import describe_gold
 from plant_cli.evaluation.measures import Conditions, Evaluation
 from plant_cli.evaluation.results import Bound, MarkedWords
 from plant_cli.evaluation.systems import CUT_FIELDS, EVIDENCE_CUT
-from plant_cli.network.cuts import CutEvidence
+from plant_cli.scoring.cuts import CutEvidence
 from plant_cli.scoring.predictions import ALL_PARTS
 
 PART_METRICS = ("P@1", "P@5", "PSP@5", "R@10[1-5]")  # of each part of a model

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plant_cli.api.errors import ComponentError, UsageError, first_line
+from plant_cli.api.options import MachineSection
 
 TOGETHER = (
     "RANK",
@@ -79,6 +80,11 @@ def local_rank() -> int:
 def local_count() -> int:
     """Number of launched processes on this machine."""
     return _read("LOCAL_WORLD_SIZE", 1)
+
+
+def choose_jobs(machine: MachineSection, jobs: int | None) -> int:
+    """The number of threads that count words."""
+    return jobs or machine.threads or default_threads()
 
 
 def default_threads() -> int:

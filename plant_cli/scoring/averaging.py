@@ -13,7 +13,7 @@ import numpy as np
 
 from plant_cli.api import LabelIndex, Split, SplitName
 from plant_cli.data.blocks import top_k
-from plant_cli.network.cuts import Cut
+from plant_cli.scoring.cuts import Cut
 from plant_cli.scoring.predictions import ScoreWriter, writing_scores
 from plant_cli.scoring.sparse_scores import cut_rows
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, TopLabels, distinct_probabilities

@@ -16,7 +16,7 @@ from plant_cli.api import Choice, ScorerSpec
 from plant_cli.api.errors import ArtefactError
 from plant_cli.api.options import Options
 from plant_cli.data.files import hash_json, remove
-from plant_cli.network.tensors import pack_matrix, read_tensors, unpack_matrix, write_tensors
+from plant_cli.data.tensors import pack_matrix, read_tensors, unpack_matrix, write_tensors
 from plant_cli.runs.damage import CHECKPOINT_MARK, is_whole, write_mark
 from plant_cli.scoring.fused_scorers import NamedScorer
 from plant_cli.scoring.sparse_scores import SparseScores

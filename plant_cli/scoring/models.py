@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, Documents, MachineSection, NetworkSpec, Reporter
+from plant_cli.api.components import ComponentLookup
 from plant_cli.data.words import number_words
-from plant_cli.network.design import DESIGN_FILE, ComponentLookup
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, score_parts
 from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.scorer_files import read_scorers
@@ -22,6 +22,7 @@ from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring, TopLabels, raise_if_stopped
 
 Floats = npt.NDArray[np.float64]
+DESIGN_FILE = "model.json"  # of a network, in the folder of the stage that trained it
 EXCLUDED_LOGIT = -1e4  # logit of an excluded label, where every logit is kept
 
 
@@ -32,6 +33,7 @@ class ModelSource:
     folder: Path  # of the stage `finetune`
     corpus: Corpus
     component: ComponentLookup  # finds backbone, decoder and scorers
+    networks: Callable[[], NetworkSpec]  # the plugin that opens networks, where there is one
     machine: MachineSection  # where it is to run
     relevance: Callable[[], Path | None] = lambda: (
         None
@@ -165,7 +167,5 @@ def load_model(source: ModelSource) -> TrainedModel:
         and combination.scorers is not None
     ):
         return TrainedModel(combination=combination, analyser=source.corpus.analyser)
-
-    from plant_cli.scoring.network_scores import load_network_model  # torch takes seconds to import
-
-    return load_network_model(source, combination)
+    model: TrainedModel = source.networks().load(source, combination)
+    return model

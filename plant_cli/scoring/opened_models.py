@@ -31,6 +31,7 @@ from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.files import replacing_folder, require_free
 from plant_cli.registry import installed
 from plant_cli.runs.folder import CACHE
+from plant_cli.runs.networks import find_networks
 from plant_cli.runs.runner import RequestRunner, run_stage
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
 from plant_cli.scoring.explanations import Explanation, explain
@@ -174,6 +175,7 @@ def find_source(context: StageContext, folder: Path) -> ModelSource:
         folder=folder,
         corpus=context.corpus(),
         component=context.component,
+        networks=lambda: find_networks(context.request.registry),
         machine=context.machine,
         relevance=lambda: context.find_input("mig"),
     )

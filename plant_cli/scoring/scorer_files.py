@@ -17,20 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, LabelIndex, PlantError, ScorerSpec, promises
+from plant_cli.api.components import ComponentLookup
 from plant_cli.api.errors import ArtefactError, ComponentError, damaged_file, first_line
 from plant_cli.api.functions import ExitCalled
 from plant_cli.api.options import Choice
 from plant_cli.api.read_only import read_only
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
-from plant_cli.network.design import ComponentLookup
-from plant_cli.network.packed_arrays import pack_arrays, unpack_arrays
-from plant_cli.network.tensors import pack_strings, read_tensors, unpack_strings, write_tensors
+from plant_cli.data.tensors import pack_strings, read_tensors, unpack_strings, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.decisions import TRAIN_AGAIN
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.packed_arrays import pack_arrays, unpack_arrays
 
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"

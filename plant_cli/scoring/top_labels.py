@@ -11,13 +11,12 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from plant_cli.api import Documents, Evidence, Reason, Reporter
-from plant_cli.network.cuts import Cut
 from plant_cli.runs.session import never, stopped
+from plant_cli.scoring.cuts import Cut
+from plant_cli.scoring.proposed_labels import ShortlistedLabels
 from plant_cli.scoring.sparse_scores import SparseScores
 
 if TYPE_CHECKING:
-    from plant_cli.network.candidates import ShortlistedLabels
-    from plant_cli.network.reading import Room
     from plant_cli.runs.session import Session
     from plant_cli.scoring.fused_scorers import ScoredDocuments
 
@@ -111,9 +110,19 @@ def raise_if_stopped(should_stop: Callable[[], bool]) -> None:
         raise stopped("while scoring", "scorers", "all documents scored")
 
 
+@dataclass(frozen=True)
+class Room:
+    """What is in memory at once: so many documents, and so many of their tokens, padding
+    included (None: any number).
+    """
+
+    documents: int
+    tokens: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatesKept:
-    """Where a network keeps what it reads (`plant_cli.network.state_cache.StateCache`)."""
+    """Where a network keeps what it reads."""
 
     session: Session  # of the stage
     data_hash: str  # of the corpus

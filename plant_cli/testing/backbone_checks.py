@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from plant_network.answers import encode
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
-from plant_cli.network.answers import encode, tokenize
+from plant_cli.scoring.cuts import tokenize
 from plant_cli.testing.checklist import check, default_options
 
 BACKBONE_TEXTS = (

@@ -19,12 +19,12 @@ from plant_cli.api import (
     Options,
     Split,
 )
+from plant_cli.api.components import ComponentLookup
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.threshold_tuning import Objective, tune_per_label, tune_threshold
-from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.runs.session import Session
 from plant_cli.scoring.decisions import write_thresholds

@@ -15,6 +15,7 @@ import numpy as np
 
 import plant_cli
 from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
+from plant_cli.api.components import ComponentLookup
 from plant_cli.data.blocks import checking
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
@@ -22,7 +23,6 @@ from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
 from plant_cli.data.words import word_frequencies
 from plant_cli.evaluation.threshold_tuning import Objective
-from plant_cli.network.design import ComponentLookup
 from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
@@ -47,7 +47,7 @@ ALONE = (1.0,)  # weight of the scorers where validation says nothing
 @dataclass(frozen=True, kw_only=True)
 class StageInputs:
     """What a stage works from, with a network or without one:
-    `plant_cli.training.materials.Inputs` adds the network.
+    `plant_network.materials.Inputs` adds the network.
     """
 
     corpus: Corpus

@@ -1,6 +1,4 @@
-"""Schedules that any network can be trained with: when its parts are unfrozen, and how its rate
-is spread over layers; no torch.
-"""
+"""Options of fine-tuning, and those that any network is trained with; no torch."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ ULMFIT = 2.6
 class Schedule:
     """When parts of the network are unfrozen."""
 
-    # one part after the other, see `plant_cli.training.optimiser.gradual`; else all from the
+    # one part after the other, see `plant_network.optimiser.gradual`; else all from the
     # beginning
     gradual: bool = False
     attention_factor: float = 1.0  # on the attention's rate under gradual unfreezing
@@ -45,9 +43,6 @@ def layer_share(depth: int, rates: LayerRates) -> float:
 Value = TypeVar("Value")
 ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
 """Parts of the network that stage 2 trains."""
-LISTS, FEWEST, MOST = 30, 2, 10
-"""Lists that stage 1 ranks for a label by default, and within how many epochs."""
-RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2
 MICRO_BATCH = 8
 """Documents in memory at once, unless memory decides."""
 SPARSE_FROM = 30_000
@@ -131,83 +126,6 @@ class TrainingOptions(Options):
     def documents(self) -> int:
         """Documents of a micro-batch, at most, where memory does not decide."""
         return self.micro_batch if isinstance(self.micro_batch, int) else MICRO_BATCH
-
-
-class PretrainOptions(TrainingOptions):
-    """Options of `pretrain-attn`."""
-
-    relevance: str | None = option(
-        None,
-        "Tag of the `plant mig` whose relevance is planted, such as control (default: without a "
-        "tag).",
-    )
-    loss: Choice = choice("loss", "lambda", "The ranking loss.")
-    epochs: int | None = option(
-        None,
-        f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from "
-        f"{FEWEST} to {MOST}; "
-        f"{MOST} where queries start as they were drawn. 0: the start alone, a regression.",
-        level="everyday",
-        ge=0,
-    )
-    least_gain: float = option(
-        0.003, "Least gain in validation nDCG of an epoch that counts as better.", ge=0
-    )
-    rate_attention: float | None = option(
-        None,
-        f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} "
-        "where queries start from a regression, "
-        f"{RATE_DRAWN:g} where they start as they were drawn.",
-        gt=0,
-    )
-    freeze_backbone: bool = option(
-        True, "Train only the label attention; hidden states are then computed once and cached."
-    )
-    contrast: int = option(
-        64,
-        "Words without relevance that join each document's lists; 0: none (the paper), -1: all.",
-        ge=-1,
-    )
-    labels_per_document: int = option(
-        16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1
-    )
-    score: Literal["log-mass", "mass", "log-mean"] = option(
-        "log-mass", "A word's score by its tokens' attention."
-    )
-    start: Literal["regression", "random"] | None = option(
-        None,
-        "What label queries start from. regression: the queries whose scores come nearest to "
-        "relevance, from one pass over train. "
-        "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
-        "Default: regression, where the decoder can and --label-queries does not ask for titles.",
-    )
-    items: Literal["words", "positions"] = option(
-        "words", "What is ranked: a document's distinct words, or each position (paper)."
-    )
-    title_documents: bool = option(
-        False, "Train on the titles of labels, too: each is a short document with that label alone."
-    )
-    ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
-
-    def regresses(self, *, able: bool, titles: bool) -> bool:
-        """Whether queries start from a regression."""
-        return self.start == "regression" or (self.start is None and able and not titles)
-
-    def choose_epochs(
-        self, *, regressed: bool, documents: int, assignments: int, labels: int
-    ) -> int:
-        """What the user gave, else by how many lists an epoch ranks."""
-        if self.epochs is not None:
-            return self.epochs
-        sampled = labels if self.labels_per_document < 0 else min(self.labels_per_document, labels)
-        needed = -(-LISTS * labels // max(1, documents * sampled + assignments))
-        return min(max(needed, FEWEST), MOST) if regressed else MOST
-
-    def choose_rate(self, *, regressed: bool) -> float:
-        """What the user gave, else by where queries start."""
-        if self.rate_attention is not None:
-            return self.rate_attention
-        return RATE_REGRESSED if regressed else RATE_DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)

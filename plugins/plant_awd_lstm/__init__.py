@@ -1,5 +1,6 @@
 """The first version's backbone `awd-lstm`, and the stage `pretrain-lm` that makes its
-vocabulary and its weights.
+vocabulary and its weights. They need torch, and of `plant_network` devices (`hardware`) and
+trainable layers.
 """
 
 from __future__ import annotations

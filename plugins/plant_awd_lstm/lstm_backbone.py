@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from plant_network.trainable_layers import split_layers
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -30,7 +31,6 @@ from plant_awd_lstm.language_model_files import (
     write_weights,
 )
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch, TrainingError
-from plant_cli.kit import split_layers
 
 
 class AwdLstmBackbone:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from plant_network.hardware import find_device
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -49,7 +50,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
-from plant_cli.kit import find_device, replacing, write_json_lines
+from plant_cli.kit import replacing, write_json_lines
 
 DISCOUNT = 0.75
 CHECKPOINTS_OF_A_DIRECTION = 2  # checkpoints of a direction

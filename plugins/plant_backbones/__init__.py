@@ -10,7 +10,8 @@ packages; `tiny` is the small network.
 
 They need torch and transformers, which are imported when a backbone is loaded, for adapters peft,
 for 4 bits bitsandbytes, and the extras `minilm`, `multilingual` and `smollm2` for models from
-packages. Of the core they use devices, recomputation, replayed passes and files of tensors.
+packages. Of the core they use files of tensors, of `plant_network` devices,
+recomputation, replayed passes and trainable layers.
 """
 
 from __future__ import annotations

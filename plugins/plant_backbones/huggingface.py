@@ -17,6 +17,11 @@ import torch
 import transformers
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.utils import get_session
+from plant_network.compute import TOKEN_MULTIPLE, send
+from plant_network.hardware import find_device, find_dtype, free_memory
+from plant_network.recomputation import Recomputation, activation_bytes
+from plant_network.replays import PASS_SHARE, POSITION_MULTIPLE, Replays
+from plant_network.trainable_layers import restore_trainable, save_trainable, split_layers
 from safetensors import SafetensorError
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
@@ -37,23 +42,7 @@ from plant_backbones.windows import (
     readable_positions,
 )
 from plant_cli.api import ArtefactError, ComponentError, ResourceError, TokenBatch, first_line
-from plant_cli.kit import (
-    PASS_SHARE,
-    POSITION_MULTIPLE,
-    TOKEN_MULTIPLE,
-    Recomputation,
-    Replays,
-    activation_bytes,
-    find_device,
-    find_dtype,
-    free_memory,
-    hash_strings,
-    is_at_hand,
-    restore_trainable,
-    save_trainable,
-    send,
-    split_layers,
-)
+from plant_cli.kit import hash_strings, is_at_hand
 
 HUB_ID = re.compile(
     r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?"

@@ -9,17 +9,13 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from plant_network.trainable_layers import restore_trainable, save_trainable, split_layers
 from torch import Tensor, nn
 
 from plant_backbones import TinyOptions
 from plant_backbones.windows import check_overlap, cut, join_windows
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
-from plant_cli.kit import (
-    hash_strings,
-    restore_trainable,
-    save_trainable,
-    split_layers,
-)
+from plant_cli.kit import hash_strings
 
 TINY_TOKEN = re.compile(r"\w+|[^\w\s]")
 PADDING_ID = 0

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from plant_network.compute import TOKEN_MULTIPLE, round_up, send
 from torch import Tensor
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.kit import TOKEN_MULTIPLE, round_up, send
 
 IntArray = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ IntArray = npt.NDArray[np.int64]
 @dataclass(frozen=True, kw_only=True)
 class Windows:
     """The documents of one batch in W windows, padded to a multiple, else of `TOKEN_MULTIPLE`
-    (`plant_cli.network.compute`).
+    (`plant_network.compute`).
     """
 
     ids: Tensor  # token ids [W, S], special tokens included

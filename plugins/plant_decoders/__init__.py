@@ -1,4 +1,6 @@
-"""The decoders: their specs and options."""
+"""The decoders: their specs and options. They need torch, and of `plant_network` what computes
+(`compute`).
+"""
 
 from __future__ import annotations
 

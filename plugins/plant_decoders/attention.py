@@ -13,10 +13,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from plant_network.compute import LABEL_MULTIPLE, each, round_up, uses_triton
 from torch import Tensor
 from torch.nn import functional
-
-from plant_cli.kit import LABEL_MULTIPLE, each, round_up, uses_triton
 
 
 def pooling_matrix(hidden: int, bins: int) -> Tensor:
@@ -326,7 +325,7 @@ class _LogAttention(torch.autograd.Function):
 
 
 def _select(wanted: Tensor) -> Tensor:
-    """The labels that are wanted, and others up to a multiple (`plant_cli.network.compute`);
+    """The labels that are wanted, and others up to a multiple (`plant_network.compute`);
     none if none is.
     """
     return torch.argsort(~wanted, stable=True)[: round_up(int(wanted.sum()), LABEL_MULTIPLE)]
@@ -334,7 +333,7 @@ def _select(wanted: Tensor) -> Tensor:
 
 class _Document(NamedTuple):
     """Keys and values of a document at its real positions; in bf16 padded to a multiple t
-    (`plant_cli.network.compute`).
+    (`plant_network.compute`).
     """
 
     row: int  # in the batch

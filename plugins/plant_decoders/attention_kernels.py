@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import torch
 import triton
 import triton.language as tl
+from plant_network.compute import LABEL_MULTIPLE, round_up
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
-
-from plant_cli.kit import LABEL_MULTIPLE, round_up
 
 
 class Tile(NamedTuple):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from plant_network.compute import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.api import Gathered
-from plant_cli.kit import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 from plant_decoders.attention import (
     LOG_ATTENTION_SCORES,
     add_rows,
@@ -267,7 +267,7 @@ class _OneHead(torch.autograd.Function):
 
 def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
     """Row, and position behind the last real one, of the documents that have one; in multiples,
-    see `plant_cli.network.compute`.
+    see `plant_network.compute`.
     """
     positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     ends = (mask * positions).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
@@ -432,7 +432,7 @@ def _leave_out_highest(logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _take(table: Tensor, labels: slice | Tensor) -> Tensor:
-    """Rows of a table; chosen ones are filled up to a multiple (`plant_cli.network.compute`)."""
+    """Rows of a table; chosen ones are filled up to a multiple (`plant_network.compute`)."""
     rows = table[labels]
     return (
         rows

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import torch
+from plant_network.compute import LABEL_MULTIPLE, round_up
 from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Gathered, Reading
-from plant_cli.kit import LABEL_MULTIPLE, round_up
 from plant_decoders.attention import look_up_labels
 from plant_decoders.gathering import (
     find_change,

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
+from plant_network.compute import each
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.kit import each
 from plant_decoders import RelevanceOptions
 from plant_decoders.attention import (
     add_rows,

@@ -6,7 +6,8 @@ and its decoder as ONNX graphs, and `read_model` is the file that reads a model 
 numpy and scipy alone.
 
 Graphs need the extra `onnx` (onnx, onnxruntime), and are those of Hugging Face models: this plugin
-depends on `plant_backbones.huggingface` and `plant_backbones.windows`. Of the core it uses networks (`network`), fused
+depends on `plant_backbones.huggingface` and `plant_backbones.windows`. A network it opens with
+`plant_network.assembly`. Of the core it uses fused
 scorers (`scoring`), metrics for the card (`evaluation`), and run folders (`runs`, `data`).
 """
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from plant_network.assembly import WEIGHTS, load_network
+
 from plant_cli.api import (
     ComponentError,
     Corpus,
@@ -17,7 +19,6 @@ from plant_cli.api import (
     SplitName,
     StageContext,
 )
-from plant_cli.network.assembly import WEIGHTS, load_network
 from plant_export.onnx_graphs import (
     BEST_COMPARED,
     describe_windows,

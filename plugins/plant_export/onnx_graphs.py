@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from plant_backbones.windows import join_windows
+from plant_network.assembly import Network
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, Reading
 from plant_cli.api.errors import first_line, missing_package
-from plant_cli.network.assembly import Network
 
 if TYPE_CHECKING:
     from plant_backbones.huggingface import (

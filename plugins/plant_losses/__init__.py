@@ -1,4 +1,9 @@
-"""The losses of stage 1 and stage 2: their specs and options."""
+"""The losses of stage 1 and stage 2: their specs and options.
+
+`rank_losses` and `label_losses` are the components; their engine is `list_ranking` with its
+`ranking_kernels`. They need torch, and of `plant_network` ragged lists (`ranked_lists`) and what
+computes (`compute`).
+"""
 
 from __future__ import annotations
 

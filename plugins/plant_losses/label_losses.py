@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.kit import approx_ndcg_loss
 from plant_losses import AsymmetricOptions, FocalOptions, LabelLossOptions, LabelRankingOptions
+from plant_losses.list_ranking import approx_ndcg_loss
 
 
 def select_pairs(

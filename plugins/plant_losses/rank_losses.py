@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from plant_cli.api import NoOptions, RankLoss
-from plant_cli.kit import approx_ndcg_loss, lambda_loss, listnet_loss, standardised_mse
 from plant_losses import ApproxNdcgOptions, LambdaOptions, ListnetOptions
+from plant_losses.list_ranking import approx_ndcg_loss, lambda_loss, listnet_loss, standardised_mse
 
 
 def build_lambda(options: LambdaOptions) -> RankLoss:

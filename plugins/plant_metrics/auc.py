@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
+from plant_network.compute import each
 from scipy.sparse import csc_array, csr_array
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from plant_cli.api import AllScores
-from plant_cli.kit import Floats, Integers, each
+from plant_cli.kit import Floats, Integers
 
 Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]

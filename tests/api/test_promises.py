@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plant_network.materials import CheckedLoss
 
 from plant_cli.api import Choice, DecoderSpec, LossSpec, PluginError, TokenBatch, promises
 from plant_cli.api.functions import Promise, describe_value
 from plant_cli.registry import installed
-from plant_cli.training.materials import CheckedLoss
 
 SCORES, MASK, LABELS = (
     torch.zeros(2, 3, requires_grad=True),

@@ -36,6 +36,14 @@ from plant_decoders.label_attention import LabelAttention
 from plant_losses import FocalOptions, LambdaOptions
 from plant_losses.label_losses import Focal
 from plant_losses.rank_losses import build_lambda
+from plant_network.assembly import Network
+from plant_network.hardware import Hardware, choose_hardware
+from plant_network.network_scores import score_documents
+from plant_network.planting import Planter, Planting
+from plant_network.reading import LiveReader, lengths
+from plant_network.stage2 import FineTuning
+from plant_network.state_cache import STATES, CachedReader
+from plant_network.throughput import count_operations, matrix_rate, time_fastest
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
@@ -53,17 +61,9 @@ from plant_cli.api import (
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
-from plant_cli.network.assembly import Network
-from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.reading import LiveReader, lengths
-from plant_cli.network.state_cache import STATES, CachedReader
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.machine import describe_device, peak_memory_gb
-from plant_cli.scoring.network_scores import score_documents
 from plant_cli.scoring.top_labels import Scoring
-from plant_cli.training.planting import Planter, Planting
-from plant_cli.training.stage2 import FineTuning
-from plant_cli.training.throughput import count_operations, matrix_rate, time_fastest
 from tests.benchmarks.contenders import Figures
 from tests.benchmarks.random_models import (
     START,
@@ -319,7 +319,7 @@ def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: flo
     gpu = case.hardware.device.type == "cuda"
     if gpu:
         torch.cuda.reset_peak_memory_stats(case.hardware.device)
-    with patch("plant_cli.network.replays.USES", 2):  # passes are captured in the first repeats
+    with patch("plant_network.replays.USES", 2):  # passes are captured in the first repeats
         seconds = time_fastest(step, case.hardware.device, repeats)
     return {
         "seconds": seconds,

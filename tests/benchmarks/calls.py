@@ -29,6 +29,12 @@ from plant_backbones.quantization import add_adapter
 from plant_decoders import attention_kernels
 from plant_losses import FocalOptions
 from plant_losses.label_losses import Focal
+from plant_network.assembly import Network
+from plant_network.hardware import Hardware
+from plant_network.reading import LiveReader
+from plant_network.recomputation import Recomputation
+from plant_network.replays import POSITION_MULTIPLE, USES, Reader, Replays
+from plant_network.stage2 import FineTuning
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, BertConfig
@@ -36,12 +42,6 @@ from triton.runtime import KernelInterface
 
 from plant_cli.api import Choice, ModelSection
 from plant_cli.data.labels import LabelTable
-from plant_cli.network.assembly import Network
-from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader
-from plant_cli.network.recomputation import Recomputation
-from plant_cli.network.replays import POSITION_MULTIPLE, USES, Reader, Replays
-from plant_cli.training.stage2 import FineTuning
 from tests.benchmarks.backbones import Case, Step, draw_case, reading
 from tests.benchmarks.random_models import START, random_network
 

@@ -20,10 +20,9 @@ from typing import Any
 import torch
 import triton
 from plant_decoders import attention_kernels as attention
+from plant_losses import ranking_kernels as ranking
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-
-from plant_cli.network import ranking_kernels as ranking
 
 TYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}
 SETTINGS = {"num_warps", "num_stages"}

@@ -8,8 +8,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 import torch
-
-from plant_cli.training.throughput import MATRIX_SIDE
+from plant_network.throughput import MATRIX_SIDE
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 """Bytes that are read and then written."""

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable
 
 import torch
+from plant_losses.list_ranking import lambda_loss
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.list_ranking import lambda_loss
 from tests.benchmarks.contenders import Contender, run
 
 

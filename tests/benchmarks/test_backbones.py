@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from plant_backbones.profile import CausalOptions
+from plant_network.hardware import Hardware
 
-from plant_cli.network.hardware import Hardware
 from tests.benchmarks import backbones
 from tests.benchmarks.random_models import (
     SIZES,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from plant_network.throughput import MATRIX_SIDE
 
-from plant_cli.training.throughput import MATRIX_SIDE
 from tests.benchmarks import attention, ranking, tiles, training
 from tests.benchmarks.contenders import measure
 from tests.benchmarks.machine import COPIED, rates

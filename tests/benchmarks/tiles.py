@@ -21,10 +21,10 @@ from unittest.mock import patch
 
 import torch
 from plant_decoders.attention import label_attention
+from plant_network.throughput import MATRIX_SIDE
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.training.throughput import MATRIX_SIDE
 from tests.benchmarks.contenders import Contender
 
 Step = Callable[[], object]

@@ -21,14 +21,14 @@ from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
 from plant_losses import FocalOptions
 from plant_losses.label_losses import Focal
+from plant_network.candidates import score_all, score_pairs
+from plant_network.optimiser import RowAdamW
+from plant_network.stage2 import add_random
+from plant_network.strategies import clip_gradients
 from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.network.candidates import score_all, score_pairs
-from plant_cli.training.optimiser import RowAdamW
-from plant_cli.training.stage2 import add_random
-from plant_cli.training.strategies import clip_gradients
 from tests.benchmarks.contenders import Contender, run
 
 POSITIVES = 16

@@ -17,14 +17,14 @@ from builders import run_at
 from clinic import Clinic, Interrupting, weights
 from laboratory import CLINIC
 from plant_decoders.label_attention import LabelAttention
+from plant_network import stage2 as finetuning
+from plant_network.finetune_network import describe_gain
 
 from plant_cli.api import ArtefactError, Interrupted, ResourceError, TrainingError
 from plant_cli.commands.finetune import tell_calibration
-from plant_cli.commands.finetune_network import describe_gain
 from plant_cli.data.files import read_json
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, Calibration, Reliability
 from plant_cli.scoring.frequency_linear import FrequencyLinear
-from plant_cli.training import stage2 as finetuning
 from plant_cli.training.judging import Gain
 
 

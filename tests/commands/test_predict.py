@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 from plant_datasets.synthetic_clinic import generate
+from plant_network.reading import LiveReader
 from sklearn.metrics import roc_auc_score
 from transformers import BertConfig
 
 from plant_cli.api import ArtefactError, DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.data.files import read_json
-from plant_cli.network.reading import LiveReader
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import regex
 from effort import effort
 from hypothesis import given
 from hypothesis import strategies as st
+from plant_network.reading import match_words
 
 from plant_cli.api import AnalyserSpec, ComponentError, PluginRecord, SilentReporter, TokenBatch
 from plant_cli.data import word_analysis as module
@@ -32,7 +33,6 @@ from plant_cli.data.languages import (
 )
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
 from plant_cli.data.words import find_borders, number_words, spell, words
-from plant_cli.network.reading import match_words
 from plant_cli.registry import Registry
 
 

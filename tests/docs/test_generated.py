@@ -148,6 +148,7 @@ def test_every_class_of_the_contract_is_explained(generator: ModuleType) -> None
             "Hierarchy",
             "Passage",
             "Gathered",
+            "NetworkSpec",
             "Pieces",
             "PluginRecord",
             "Request",

@@ -25,8 +25,8 @@ import polars as pl
 import torch
 from threadpoolctl import threadpool_info
 
-from plant_cli.network.packed_arrays import unpack_arrays
-from plant_cli.network.tensors import read_tensors
+from plant_cli.data.tensors import read_tensors
+from plant_cli.scoring.packed_arrays import unpack_arrays
 
 HERE = Path(__file__).parent
 RECORD = HERE / "fingerprint.json"

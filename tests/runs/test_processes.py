@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from plant_network import group
+from plant_network.group import SINGLE_PROCESS, Processes, join_processes
 
 from plant_cli.api import ResourceError, UsageError
-from plant_cli.runs import group
-from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
 from plant_cli.runs.processes import (
     OWN_VARIABLES,
     TOGETHER,
@@ -202,7 +202,7 @@ import atexit, os, pathlib, sys
 def name_threads():
     print(*(pathlib.Path(f"/proc/self/task/{number}/comm").read_text().strip() for number in os.listdir("/proc/self/task")))
 atexit.register(name_threads)  # what is registered first comes last
-from plant_cli.runs.group import join_processes
+from plant_network.group import join_processes
 print(join_processes().gather(1.0))
 name_threads()
 """

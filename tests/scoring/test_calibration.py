@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plant_network.candidates import UNSCORED
+from plant_network.network_scores import PairCollector
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
 from plant_cli.data.words import number_words
-from plant_cli.network.candidates import UNSCORED
 from plant_cli.scoring import calibration
 from plant_cli.scoring.calibration import (
     FLATTEST,
@@ -31,7 +32,6 @@ from plant_cli.scoring.calibration import (
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.fusion import ScoredPairs, gather_pairs
-from plant_cli.scoring.network_scores import PairCollector
 from plant_cli.scoring.sparse_scores import keep_best
 
 

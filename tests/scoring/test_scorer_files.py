@@ -16,13 +16,13 @@ import pytest
 from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import stamp
-from plant_cli.network.packed_arrays import pack_arrays
-from plant_cli.network.tensors import pack_strings, write_tensors
+from plant_cli.data.tensors import pack_strings, write_tensors
 from plant_cli.registry import installed
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ScorerError
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.packed_arrays import pack_arrays
 from plant_cli.scoring.scorer_files import PACKED, SCORERS_FILE, read_scorers, write_scorers
 
 

@@ -13,25 +13,25 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from plant_network import validation
+from plant_network.materials import Material
+from plant_network.network_scores import TopCollector
+from plant_network.validation import FEW_ASSIGNED, Validation, limit_assigned
 from scipy.sparse import csr_array
 
 from plant_cli.api import SilentReporter, Split, TrainingError
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.words import number_words
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.fusion import gather_pairs
-from plant_cli.scoring.network_scores import TopCollector
+from plant_cli.scoring.proposed_labels import ShortlistedLabels
 from plant_cli.scoring.sparse_scores import keep_best
 from plant_cli.scoring.top_labels import Scoring, TopLabels
-from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
-from plant_cli.training.materials import Material
-from plant_cli.training.validation import FEW_ASSIGNED, Validation, limit_assigned
 
 PAIR = np.array([[1, 0, 0], [0, 1, 0]])
 RIGHT = TopLabels(

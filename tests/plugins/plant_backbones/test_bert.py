@@ -105,7 +105,7 @@ def test_the_compiler_of_torch_stays_unread(tmp_path: Path) -> None:
     folder = save_random(tmp_path)
     code = (
         "import sys, torch; from pathlib import Path; from plant_backbones.bert import load_bert;"
-        "import plant_cli.scoring.network_scores, plant_backbones.packaged;"
+        "import plant_network.network_scores, plant_backbones.packaged;"
         f"n = load_bert(Path({str(folder)!r})); n(input_ids=torch.ones(1, 3, dtype=torch.long), "
         "attention_mask=torch.ones(1, 3));"
         "print(sorted({'torch._dynamo', 'torch.distributed.tensor', "

@@ -20,12 +20,11 @@ from plant_backbones.bf16_models import (
     wants_expansion,
 )
 from plant_backbones.profile import ATTENTION, CausalOptions
+from plant_network import recomputation
+from plant_network.recomputation import Recomputation, activation_bytes
 from torch import nn
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaModel, MistralConfig, MistralModel
-
-from plant_cli.network import recomputation
-from plant_cli.network.recomputation import Recomputation, activation_bytes
 
 SIZES = {
     "vocab_size": 40,

@@ -21,10 +21,10 @@ from plant_backbones.quantization import (
     restore_adapter,
     save_adapter,
 )
+from plant_network.planning import short_parameters
 from transformers import LlamaConfig, LlamaModel
 
 from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.training.planning import short_parameters
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 CONFIG = LlamaConfig(

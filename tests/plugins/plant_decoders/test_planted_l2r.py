@@ -28,7 +28,7 @@ from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
 from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, TrainingError
-from plant_cli.network.tensors import read_tensors, write_tensors
+from plant_cli.data.tensors import read_tensors, write_tensors
 from plant_cli.testing import decoder_checks as decoders
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)

@@ -17,6 +17,7 @@ from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
 from plant_export.onnx_graphs import measure_graphs
+from plant_network import assembly as networks
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, BertConfig, LlamaConfig
 
@@ -30,7 +31,6 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import hash_file
-from plant_cli.network import assembly as networks
 
 TEXT = "patient fever a b c"
 SMALL_CORPUS: dict[str, Any] = {

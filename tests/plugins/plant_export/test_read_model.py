@@ -18,9 +18,9 @@ from plant_export.read_model import Model
 
 from plant_cli import fit, load
 from plant_cli.data.languages import FUNCTION_WORDS, describe_languages, find_language
+from plant_cli.data.tensors import write_tensors
 from plant_cli.data.words import spell
-from plant_cli.network.packed_arrays import pack_arrays
-from plant_cli.network.tensors import write_tensors
+from plant_cli.scoring.packed_arrays import pack_arrays
 
 ODD = [
     "don't fever, FEVER; naïve Straße İstanbul",

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plant_network.reading import LiveReader
 from rich.console import Console
 
 from plant_cli.api import DataError, Passage, Reading, Request, Result, SilentReporter, Table
 from plant_cli.cli.output import OUTPUT_FORMS, _colour
 from plant_cli.data.store import StoredCorpus
-from plant_cli.network.reading import LiveReader
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.fused_scorers import FusedScorers

@@ -37,8 +37,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents
 from plant_cli.api.signals import Counts
+from plant_cli.data.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.data.words import count_known, document_frequencies, number_words
-from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.relevance.mutual_information import mutual_information
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]

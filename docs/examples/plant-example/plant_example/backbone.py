@@ -7,7 +7,6 @@ from zlib import crc32
 
 import numpy as np
 
-from plant_cli import kit
 from plant_cli.api import BackboneSpec, TokenBatch, hookimpl
 
 
@@ -47,10 +46,14 @@ class WordBag:
         return [[self.network.weight]]
 
     def save(self, folder):
-        kit.save_trainable(self.network, folder / "words.safetensors")
+        from plant_network.trainable_layers import save_trainable
+
+        save_trainable(self.network, folder / "words.safetensors")
 
     def restore(self, folder):
-        kit.restore_trainable(self.network, folder / "words.safetensors")
+        from plant_network.trainable_layers import restore_trainable
+
+        restore_trainable(self.network, folder / "words.safetensors")
 
 
 @hookimpl
