@@ -181,7 +181,7 @@ def _draw(count: int, most: int, seed: int) -> Rows:
 
 def _count(train: Material, labels: Rows) -> Ints:
     """Training documents of labels [l]."""
-    return np.asarray((train.split.gold[:, labels] != 0).sum(axis=0), dtype=np.int64)
+    return np.asarray(train.split.gold[:, labels].astype(bool).sum(axis=0), dtype=np.int64)
 
 
 def _log_odds(train: Material, labels: Rows, device: torch.device) -> Tensor:
