@@ -41,10 +41,11 @@ def read_by_language(context: StageContext, request: Request) -> tuple[Request, 
     the recipe or the user names a backbone, and where the usual one knows the language.
     """
     given = parse_command(request.sets, request.flags)
-    named = merge_layers(load_recipe(str(request.recipe)), given).find(("model", "backbone"))
+    recipe = merge_layers(load_recipe(str(request.recipe)), given)
+    named = recipe.find(("model", "backbone"))
     known = context.components(BackboneSpec)
     usual = [spec for spec in known if spec.name == ModelSection().backbone.name]
-    if named is not None or not usual:
+    if recipe.find(("pretrain-attn",)) is None or named is not None or not usual:
         return request, None
     corpus = RequestRunner(request).read_corpus()  # with the columns that were found
     chosen = choose_by_language(usual[0], known, corpus.split("train").texts)

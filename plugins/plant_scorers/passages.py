@@ -21,8 +21,8 @@ from plant_cli.api.scorers import short_ends
 from plant_cli.kit import LABELS_LISTED, SparseScores, top_k
 from plant_scorers.sparse_products import Floats32, join_lists, multiply_out, score_blocks
 
-Ints = npt.NDArray[np.integer[Any]]
-ROUNDING = 1e-4  # by how much, at most, a bound may have been rounded down
+Indices = npt.NDArray[np.integer[Any]]
+BOUND_ROUNDING = 1e-4  # by how much, at most, a bound may have been rounded down
 COMPARED = 2  # times the labels to be kept that are compared with the passages first
 
 
@@ -31,7 +31,7 @@ class LabelNames:
     """Names of labels as vectors of terms."""
 
     vectors: csr_array  # csr [M, G] float32, rows of length 1, no value below 0
-    label_of: Ints  # label of each name, rising [M]
+    label_of: Indices  # label of each name, rising [M]
     labels: int  # L
 
     @cached_property
@@ -50,7 +50,7 @@ class LabelNames:
         return np.diff(self._firsts, append=len(self.label_of))
 
     def score(
-        self, passages: csr_array, document_of: Ints, documents: int, k: int = LABELS_LISTED
+        self, passages: csr_array, document_of: Indices, documents: int, k: int = LABELS_LISTED
     ) -> SparseScores:
         """The k best labels of each of B documents, those above 0, by the highest cosine of a
         passage with a name.
@@ -91,7 +91,7 @@ class LabelNames:
         chosen = top_k(bounds, COMPARED * k)
         scores = self._compare(weights, chosen)
         least = np.partition(scores, -k - 1)[-k - 1] if len(scores) > k else 0.0
-        likely = (bounds > 0) & (bounds >= least * (1 - ROUNDING))
+        likely = (bounds > 0) & (bounds >= least * (1 - BOUND_ROUNDING))
         likely[chosen] = False
         if likely.any():
             others = np.flatnonzero(likely)
@@ -103,7 +103,7 @@ class LabelNames:
             chosen, scores = chosen[order], scores[order]
         return _above_zero(chosen, scores)
 
-    def _compare(self, weights: _PassageWeights, places: Ints) -> Floats32:
+    def _compare(self, weights: _PassageWeights, places: Indices) -> Floats32:
         """The highest cosines of a document's passages with the names of some labels."""
         sizes = self._sizes[places]
         ends = np.cumsum(sizes)
@@ -133,7 +133,7 @@ class _Terms:
         self._highest = np.zeros(passages.shape[1], dtype=np.float32)
         self._place = np.full(passages.shape[1], -1, dtype=np.int32)
 
-    def find_highest(self, span: slice) -> tuple[Ints, Floats32]:
+    def find_highest(self, span: slice) -> tuple[Indices, Floats32]:
         """The terms of some passages, and the highest weight of each."""
         terms, values = self._inside(span)
         if span.stop - span.start <= 1:
@@ -156,7 +156,7 @@ class _Terms:
         weights[self._place[terms], np.repeat(np.arange(len(sizes)), sizes)] = values
         return _PassageWeights(self._place, weights)
 
-    def _inside(self, span: slice) -> tuple[Ints, Floats32]:
+    def _inside(self, span: slice) -> tuple[Indices, Floats32]:
         cells = slice(*self._passages.indptr[[span.start, span.stop]])
         return self._passages.indices[cells], self._passages.data[cells]
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.commands.conftest import prepared, trained_once  # noqa: F401
+
 GIVE_BACK = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 16),
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",

@@ -73,8 +73,8 @@ def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
         *(["finetune.init=random"] if stage == "finetune" else []),
         reporter=reporter,
     )
-    [(design, known, texts, told)] = seen
-    assert design.backbone[0].name == "tiny"
+    [(backbone, known, texts, told)] = seen
+    assert backbone[0].name == "tiny"
     assert {"minilm", "multilingual"} <= {spec.name for spec in known}
     assert len(texts) > 0
     told.warn("a word")
