@@ -79,13 +79,14 @@ def join_people(
     Rows of one id are one text, where several people have the same id. `answered` rows have the
     labels that their answers leave, and count already.
     """
-    where = next(iter(parts))
-    rows, who = _read_rows(parts, where)
+    where, pieces = next(iter(parts.items()))
+    who = find_people(pieces[0].collect_schema().names())
     same = {place: list(pieces) for place, pieces in parts.items()}
     if not answered and who is None:
         if data.annotators == "majority":
             raise unknown_person(data, where, [])
         return same, []
+    rows = _read_rows(parts, who, where)
     of_ids = bool(_several(rows.with_columns(key=pl.col("doc_id"))).height)
     key = pl.col("doc_id") if of_ids else _hash_text()
     rows = rows.with_columns(key=pl.col("doc_id" if of_ids else "text")).drop_nulls("key")
@@ -110,10 +111,8 @@ def _hash_text() -> pl.Expr:
     return pl.when(text != "").then(text.hash())
 
 
-def _read_rows(parts: Mapping[str, Pieces], where: str) -> tuple[pl.DataFrame, str | None]:
-    """Id, text as a number, person and labels of each row; and the column of people."""
-    first = next(iter(parts.values()))[0]
-    who = find_people(first.collect_schema().names())
+def _read_rows(parts: Mapping[str, Pieces], who: str | None, where: str) -> pl.DataFrame:
+    """Id, text as a number, person and labels of each row."""
     frames = [
         collect(
             piece.select(
@@ -127,7 +126,7 @@ def _read_rows(parts: Mapping[str, Pieces], where: str) -> tuple[pl.DataFrame, s
         for pieces in parts.values()
         for piece in pieces
     ]
-    return pl.concat(frames), who
+    return pl.concat(frames)
 
 
 def _several(rows: pl.DataFrame) -> pl.DataFrame:
