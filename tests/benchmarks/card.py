@@ -47,10 +47,10 @@ ATTENTION = "--device cuda --dtype bfloat16"
 PARTS: Mapping[str, Part] = {
     "tests": Part(
         module="pytest",
-        arguments="-q -p no:cacheprovider -n 6 --maxprocesses 6 tests/network "
+        arguments="-q -p no:cacheprovider -n 6 --maxprocesses 6 tests/plugins/plant_network tests/plugins/plant_losses "
         "tests/plugins/plant_backbones/test_bf16_models.py "
         "tests/plugins/plant_backbones/test_quantization.py",
-        small="-q -p no:cacheprovider -n0 tests/network/test_list_ranking.py",
+        small="-q -p no:cacheprovider -n0 tests/plugins/plant_losses/test_list_ranking.py",
         seconds=75,
         writes=False,
     ),

@@ -17,12 +17,8 @@ QWEN3 = Family(
         "8b": "Qwen/Qwen3-8B@b968826d9c46dd6066d109eabc6255188de91218",
         "4b": "Qwen/Qwen3-4B@1cfa9a7208912126459214e8b04321603b3df60c",
     },
-    targets=(
-        "q_proj",
-        "k_proj",
-        "v_proj",
-        "o_proj",
-    ),  # the attention's linear maps; adapters go there
+    # the attention's linear maps; adapters go there
+    targets=("q_proj", "k_proj", "v_proj", "o_proj"),
 )
 
 
