@@ -436,7 +436,7 @@ def _fit_parts(
     parts = torch.stack([scores, strengths, prior.expand_as(scores), one]).double()  # [4, n, l]
     scale = parts.square().mean((1, 2)).sqrt().clamp_min(SMALLEST_SCALE).unsqueeze(1)
     parts /= scale.unsqueeze(2)
-    start = torch.zeros_like(basis[:1].repeat(len(parts), 1))  # [4, K]
+    start = basis.new_zeros(len(parts), len(knots))  # [4, K]
     start[2] = scale[2]  # log-odds of frequency: what is known without reading
     target = gold.double()
 
