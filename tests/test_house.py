@@ -57,6 +57,7 @@ AT_ROOT |= {
     "pyproject.toml",
     "recipes",
     "requirements-cpu.lock",
+    "requirements-light.lock",
     "requirements.lock",
     "tests",
 }

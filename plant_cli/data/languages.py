@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from random import Random
-from typing import Any
 
 import regex
 
@@ -65,24 +63,6 @@ def share_languages(texts: Sequence[str]) -> dict[str | None, float]:
     )
     counts = Counter(find_language(text) for text in take_texts(texts, rows))
     return {language: count / len(rows) for language, count in counts.most_common()}
-
-
-def describe_languages() -> dict[str, Any]:
-    """What `find_language` knows, for a reader without the library `regex`: function words, and
-    ranges of the letters of scripts.
-    """
-    signs = "".join(chr(code) for code in range(sys.maxunicode) if not 0xD800 <= code < 0xE000)
-    runs = {code: regex.findall(f"(?:{letters})+", signs) for code, (_, letters) in SCRIPTS.items()}
-    return {
-        "words": {code: written for code, (_, written) in FUNCTION_WORDS.items()},
-        "scripts": {
-            code: "".join(f"{run[0]}-{run[-1]}" for run in found) for code, found in runs.items()
-        },
-        "kana": KANA_SHARE,
-        "script": SCRIPT_SHARE,
-        "share": WORD_SHARE,
-        "distinct": DISTINCT,
-    }
 
 
 def name_language(code: str) -> str:

@@ -1,9 +1,8 @@
 """What leaves: `plant export` writes a trained model to a folder that is taken as a run, without
 its corpus.
 
-`export` writes the folder, `model_card` its card for the Hugging Face hub, `onnx_graphs` an encoder
-and its decoder as ONNX graphs, and `read_model` is the file that reads a model without a network by
-numpy and scipy alone.
+`export` writes the folder, `model_card` its card for the Hugging Face hub, and `onnx_graphs` an
+encoder and its decoder as ONNX graphs. A model without a network is opened without torch.
 
 Graphs need the extra `onnx` (onnx, onnxruntime), and are those of Hugging Face models: this plugin
 depends on `plant_backbones.huggingface` and `plant_backbones.windows`. A network it opens with
@@ -47,8 +46,7 @@ def plant_register_stages() -> Sequence[StageSpec]:
     return [
         StageSpec(
             name="export",
-            summary="Write the trained model to a folder of its own: a run without its corpus, "
-            "which other programs read, too.",
+            summary="Write the trained model to a folder of its own: a run without its corpus.",
             options=ExportOptions,
             run="plant_export.export:run",
             help="--merge writes whole weights with the adapter in them. Nothing is written to "

@@ -1,6 +1,4 @@
-"""`plant export`: write a trained model as a folder that every command takes as a run, and
-other programs read.
-"""
+"""`plant export`: write a trained model as a folder that every command takes as a run."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from plant_cli.api import (
     Column,
     ComponentError,
     Corpus,
-    Reporter,
     Result,
     StageContext,
     Table,
@@ -25,7 +22,6 @@ from plant_cli.api import (
 from plant_cli.api.functions import Named
 from plant_cli.data.corpus_files import KEPT_FOR_MODELS, CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
-from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
 from plant_cli.runs.folder import (
     CHECKPOINTS_FOLDER,
@@ -37,20 +33,17 @@ from plant_cli.runs.folder import (
 )
 from plant_cli.runs.recipes import dump_yaml
 from plant_cli.runs.run_corpus import find_own_corpus
-from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_export import ExportOptions
 from plant_export.model_card import write_model_card
-from plant_export.read_model import BUILT_IN_SCORERS, REDUCERS
-from plant_export.read_model import __file__ as READER_SOURCE
 
 if TYPE_CHECKING:
     from plant_export.exported_network import ExportedNetwork
 
 CARD = "export.json"
 EXPORTED_LABELS_FILE = "labels.json"
-MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
+MODEL_CARD, LIGHT_LOCK = "README.md", "requirements-light.lock"
 EXPORT_FORMAT = 2
 NAME_FILES = ("titles", "vocabulary", "evidence", "rejects")  # options that name a file
 
@@ -76,8 +69,8 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         )
         if network is not None:
             graphs = network.write(folder, merge=options.merge, reporter=context.reporter)
-        elif combination is not None and combination.scorers is not None:
-            _add_reader(folder, combination.scorers, context.reporter)
+        else:
+            shutil.copyfile(_find_light_lock(), folder / LIGHT_LOCK)
         write_json(
             folder / EXPORTED_LABELS_FILE,
             [{"label": label, "title": title, "documents": n} for label, title, n in labels],
@@ -97,7 +90,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
             parts=parts,
             base=base,
             licence=options.licence,
-            reader=(folder / READER_FILE).exists(),
+            light_lock=None if network is not None else LIGHT_LOCK,
         )
         (folder / MODEL_CARD).write_text(card, "utf-8")
         files = {
@@ -206,25 +199,16 @@ def _copy_stage(source: StageFolder, target: StageFolder) -> StageRecord:
     return record
 
 
+def _find_light_lock() -> Path:
+    """The file: beside this module in a wheel, at the root of a clone."""
+    here = Path(__file__).parent
+    return next(path for path in (here / LIGHT_LOCK, here.parents[1] / LIGHT_LOCK) if path.exists())
+
+
 def _hide(data: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data` without folders."""
     names = {key: Path(data[key]).name for key in NAME_FILES if data.get(key)}
     return {**data, **names, "path": None}
-
-
-def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None:
-    """The file that reads the model without plant, if it knows all parts."""
-    methods = CorpusRecord.read(folder / "corpus").analyser.methods
-    unknown = sorted(
-        {one.name for one in scorers.scorers}.difference(BUILT_IN_SCORERS)
-        | {*methods.values()}.difference(REDUCERS)
-    )
-    if unknown:
-        reporter.note(f"{READER_FILE} is left out: it does not know {', '.join(unknown)}")
-        return
-    shutil.copyfile(READER_SOURCE, folder / READER_FILE)
-    if len(methods) > 1:
-        write_json(folder / LANGUAGES_FILE, describe_languages())
 
 
 def _writable(options: ExportOptions, *, force: bool) -> Path:

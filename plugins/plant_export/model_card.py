@@ -45,7 +45,7 @@ def write_model_card(
     parts: Sequence[str],
     base: str | None,
     licence: str | None,
-    reader: bool,
+    light_lock: str | None,
 ) -> str:
     """The card in Markdown, with its front matter in YAML.
 
@@ -57,7 +57,7 @@ def write_model_card(
         parts: of the model, in words.
         base: id of the network that it was trained from, if the hub has it.
         licence: as the hub names it; None: none is named.
-        reader: whether `read_model.py` is there.
+        light_lock: the file there that locks an installation without PyTorch, if that is enough.
     """
     record, opened = CorpusRecord.read(corpus), Run.open(run)
     trained = opened.folder(model.name).record()
@@ -74,17 +74,17 @@ def write_model_card(
     texts = Path(str(record.source["path"])).name if record.source.get("path") else "texts"
     chosen = CHOSEN_ON if CHOSEN_ON in record.sizes else "left-out scores of train"
     folder = shlex.quote(name)
+    lock = shlex.quote(f"{name}/{light_lock}")
+    install, without = "pip install plant-cli", ""
+    if light_lock:
+        install = f"pip install --require-hashes -r {lock}\npip install --no-deps plant-cli"
+        without = "\n\nThe model has no network, so this installation has no PyTorch."
     sections = [
         f"---\n{dump_yaml(front)}---\n\n# Labels for {printable(texts)}",
         f"A model that assigns labels to texts: {', '.join(parts)}. Trained with plant "
         f"{opened.header.plant_version} on {trained.started[:10]}.",
-        f"## Use\n\n```sh\npip install plant-cli\nplant suggest new.csv --run {folder}\nplant "
-        f"serve {folder}\n```"
-        + (
-            "\n\nWithout plant, by Python, numpy and scipy: `python read_model.py --text TEXT`."
-            if reader
-            else ""
-        ),
+        f"## Use\n\n```sh\n{install}\nplant suggest new.csv --run {folder}\nplant serve {folder}"
+        f"\n```{without}",
         f"## Data\n\n{_describe_data(corpus, record)}",
         f"## Figures\n\n{_describe_figures(opened, model.name, trained)}",
         "## Limits\n\n" + "\n".join(f"* {limit.format(chosen=chosen)}" for limit in LIMITS),

@@ -1,9 +1,10 @@
 """Lock every dependency by version and hash: `python -m tests.packaging.lock` asks the configured
-index and writes both files anew.
+index and writes all files anew, or those that are named.
 
 `requirements.lock` is for any system; on Linux it holds the CUDA build of torch.
 `requirements-cpu.lock` is for Linux on x86-64 without a GPU; the CPU build of torch comes from
 where pip finds it (https://download.pytorch.org/whl/cpu, or a folder of `PIP_FIND_LINKS`).
+`requirements-light.lock` is for any system and leaves out what only networks need.
 """
 
 from __future__ import annotations
@@ -12,16 +13,35 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plant_cli.api.network_packages import NETWORK_PACKAGES
+
 ROOT = Path(__file__).parents[2]
-LOCKS: Mapping[str, tuple[str, ...]] = {
-    "requirements.lock": ("--universal",),
-    "requirements-cpu.lock": ("--python-platform", "x86_64-manylinux_2_28"),
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What a lock holds: the dependencies of plant and of some of its extras."""
+
+    extras: tuple[str, ...]
+    options: tuple[str, ...]  # of uv
+    without: tuple[str, ...] = ()  # packages that are left out, and what only they need
+
+
+LOCKS: Mapping[str, Lock] = {
+    "requirements.lock": Lock(("minilm", "test"), ("--universal",)),
+    "requirements-cpu.lock": Lock(
+        ("minilm", "test"), ("--python-platform", "x86_64-manylinux_2_28")
+    ),
+    "requirements-light.lock": Lock(
+        ("office", "report", "serve"),
+        ("--universal", "-c", "requirements.lock"),
+        (*NETWORK_PACKAGES, "bitsandbytes"),
+    ),
 }
-EXTRAS = ("minilm", "test")
 HEAD = (
     "# Written by `python -m tests.packaging.lock`; install with `pip install "
     "--require-hashes -r {name}`, then `pip install --no-deps .`\n"
@@ -66,36 +86,20 @@ def read_lock(name: str) -> Iterator[Pinned]:
         at = found.end()
 
 
-def main() -> int:
-    """Write both locks."""
-    links = [
-        word
-        for place in os.environ.get("PIP_FIND_LINKS", "").split()
-        for word in ("--find-links", place)
-    ]
-    extras = [word for extra in EXTRAS for word in ("--extra", extra)]
-    for name, system in LOCKS.items():
-        command = [
-            "uv",
-            "pip",
-            "compile",
-            "pyproject.toml",
-            "-c",
-            "constraints.txt",
-            "--generate-hashes",
-            "--python-version",
-            "3.11",
-        ]
-        command += [
-            "--no-annotate",
-            "--no-header",
-            "--quiet",
-            "--upgrade",
-            *extras,
-            *(() if "--universal" in system else links),
-        ]
+def main(names: Sequence[str]) -> int:
+    """Write some locks."""
+    for name in names:
+        lock = LOCKS[name]
+        command = ["uv", "pip", "compile", "pyproject.toml", "-c", "constraints.txt"]
+        command += ["--generate-hashes", "--python-version", "3.11", "--no-annotate", "--no-header"]
+        command += ["--quiet", "--upgrade", "--excludes", "-", *lock.options]
+        command += [word for extra in lock.extras for word in ("--extra", extra)]
+        if "--universal" not in lock.options:
+            places = os.environ.get("PIP_FIND_LINKS", "").split()
+            command += [word for place in places for word in ("--find-links", place)]
+        excluded = "\n".join(lock.without)
         done = subprocess.run(
-            [*command, *system], cwd=ROOT, capture_output=True, text=True, check=False
+            command, cwd=ROOT, input=excluded, capture_output=True, text=True, check=False
         )
         if done.returncode:
             print(done.stderr, file=sys.stderr)
@@ -110,4 +114,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or [*LOCKS]))

@@ -17,31 +17,31 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.packaging.lock import EXTRAS, LOCKS, read_lock
+from plant_cli.api.network_packages import NETWORK_PACKAGES
+from tests.packaging.lock import LOCKS, Lock, read_lock
 
 ROOT = Path(__file__).parents[2]
 
 
-def asked() -> Iterator[Requirement]:
-    """What pyproject.toml and constraints.txt ask for."""
+def asked(lock: Lock) -> Iterator[Requirement]:
+    """What pyproject.toml and constraints.txt ask for, and the lock is to hold."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = [
+    lines: list[str] = [
         *project["dependencies"],
-        *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),
+        *(line for extra in lock.extras for line in project["optional-dependencies"][extra]),
     ]
     constraints = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    return map(
-        Requirement, (*lines, *(line for line in constraints if line and not line.startswith("#")))
-    )
+    lines += [line for line in constraints if line and not line.startswith("#")]
+    return (one for one in map(Requirement, lines) if one.name not in lock.without)
 
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_dependency_is_locked_within_its_bounds(name: str) -> None:
     locked = {canonicalize_name(one.name): one.version for one in read_lock(name)}
-    for wanted in asked():
+    for wanted in asked(LOCKS[name]):
         version = locked.pop(canonicalize_name(wanted.name), None) or locked_again(name, wanted)
         assert wanted.specifier.contains(version, prereleases=True), wanted
-    assert len(locked) > 30  # what these depend on
+    assert len(locked) > 20  # what these depend on
 
 
 def locked_again(name: str, wanted: Requirement) -> str:
@@ -63,13 +63,21 @@ def test_every_file_has_its_hash_and_comes_from_the_index(name: str) -> None:
     assert "find-links" not in text
 
 
-def test_both_locks_hold_the_same_versions() -> None:
+def test_all_locks_hold_the_same_versions() -> None:
     """But for triton, of which torch's CUDA build takes one version only."""
-    cpu, everywhere = (
+    cpu, light, everywhere = (
         {(one.name, one.version.partition("+")[0]) for one in read_lock(name)}
         for name in sorted(LOCKS)
     )
     assert {name for name, _ in cpu - everywhere} <= {"triton"}
+    assert light <= everywhere
+
+
+def test_the_light_lock_leaves_out_what_only_networks_need() -> None:
+    light = {one.name for one in read_lock("requirements-light.lock")}
+    of_networks = {"huggingface-hub", "sympy", "networkx", "fsspec", "tqdm", "setuptools"}
+    assert not light & {*NETWORK_PACKAGES, "bitsandbytes", *of_networks}
+    assert not [name for name in light if name.startswith(("nvidia", "cuda", "triton"))]
 
 
 def test_a_machine_without_a_gpu_gets_the_small_torch() -> None:
@@ -117,7 +125,7 @@ def test_the_bill_of_materials_names_what_is_installed(tmp_path: Path) -> None:
     }
     missing = [
         str(wanted)
-        for wanted in asked()
+        for wanted in asked(LOCKS["requirements.lock"])
         if wanted.marker is None and canonicalize_name(wanted.name) not in found
     ]
     assert missing == []

@@ -16,6 +16,7 @@ from builders import run_at
 from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
+from plant_export.export import LIGHT_LOCK
 from plant_export.onnx_graphs import measure_graphs
 from plant_network import assembly as networks
 from safetensors.torch import load_file
@@ -32,6 +33,7 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_file
 
+ROOT = Path(__file__).parents[3]
 TEXT = "patient fever a b c"
 SMALL_CORPUS: dict[str, Any] = {
     "texts": [
@@ -270,6 +272,29 @@ def test_an_export_suggests_as_the_run_did_without_its_corpus(fitted: Path, tmp_
     )  # no folder of this machine
     with pytest.raises(ArtefactError, match="an exported model"):
         run_at(folder, "predict", "predict.split=validation")
+
+
+def test_a_changed_file_is_refused(fitted: Path, tmp_path: Path) -> None:
+    """But for those that no command of plant reads."""
+    folder = tmp_path / "exported"
+    run_at(fitted, "export", f"export.folder={folder}")
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    unread = {"README.md", "export.json", "labels.json", "recipe.yaml", LIGHT_LOCK}
+    assert len(kept) > len(unread) + 5
+    for path, content in kept.items():
+        if path.name not in unread:
+            path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+            with pytest.raises(ArtefactError, match="damaged"):
+                load(folder)
+            path.write_bytes(content)
+    assert load(folder).suggest(["fever"])[0]
+
+
+def test_a_model_without_a_network_says_what_opens_it(fitted: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "our model"
+    run_at(fitted, "export", f"export.folder={folder}")
+    assert (folder / LIGHT_LOCK).read_bytes() == (ROOT / LIGHT_LOCK).read_bytes()
+    assert f"-r 'our model/{LIGHT_LOCK}'\n" in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
