@@ -26,7 +26,7 @@ from plant_cli.evaluation.results import (
     parse_gates,
     refuse_too_few,
 )
-from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
+from plant_cli.evaluation.targets import DEFAULT_TARGET, TARGET_HELP, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
 EXCLUDE_HELP = (
@@ -806,17 +806,7 @@ class ThresholdOptions(Options):
         argument=True,
         path="or name",
     )
-    target: list[str] = everyday(
-        [],
-        f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of "
-        "assigned and reviewed labels.",
-    )
-    review: float = everyday(
-        0.1,
-        "Lowest probability of a label to review; unused with targets of precision and recall.",
-        ge=0,
-        le=1,
-    )
+    target: list[str] = everyday([DEFAULT_TARGET], TARGET_HELP)
     measure: SplitName | None = everyday(
         None, "Also measure on this split (such as test); nothing is chosen by it."
     )

@@ -4,6 +4,8 @@ network.
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from plant_cli.api import Result, ScorerSpec, StageContext
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import MigOptions
@@ -16,6 +18,7 @@ from plant_cli.runs.session import open_session
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network
 from plant_cli.training.fit_reports import (
+    describe_bands,
     describe_threshold,
     list_scorers,
     tabulate_parts,
@@ -70,7 +73,12 @@ def _report_scorers(
 ) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.fit.seconds.items())
     threshold = describe_threshold(reached.threshold, options, reached.split)
-    notes = [threshold, tell_calibration(reached.calibrated), f"fitted: {seconds}"]
+    notes = [
+        threshold,
+        describe_bands(reached.bands),
+        tell_calibration(reached.calibrated),
+        f"fitted: {seconds}",
+    ]
     if reached.split == "train":
         notes.append(
             "there is no validation split: figures and threshold are of left-out scores of train"
@@ -87,5 +95,6 @@ def _report_scorers(
             "scorers": list_scorers(reached.fit),
             "ECE": reached.calibrated.reliability.error,
             "threshold": reached.threshold,
+            "bands": asdict(reached.bands),
         },
     )

@@ -291,11 +291,7 @@ def _show(
         *([] if explained else ["threshold"]),
         "band",
     ]
-    tuned = (
-        f"for {thresholds.objective}, chosen on {thresholds.source}"
-        if thresholds.review is not None
-        else f"tuned on {thresholds.source}"
-    )
+    tuned = f"for {thresholds.objective}, chosen on {thresholds.source}"
     notes = [
         show_count(len(rows), "suggestion"),
         f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold "

@@ -18,8 +18,9 @@ from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresho
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
     DECISIONS,
+    Judged,
     are_probabilities,
-    choose_on_validation,
+    choose_bands,
     decide_left_out,
     find_decisions,
     make_decision_tables,
@@ -44,18 +45,16 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     calibrated = are_probabilities(predictions)
     if not calibrated:
         context.reporter.warn(
-            f"the scores of {path.name} are not probabilities: there are no expected values, and "
-            "without a recall nothing is reviewed"
+            f"the scores of {path.name} are not probabilities: there are no expected values"
         )
     refuse_unreachable(predictions, gold, targets, path.name)
-    review = options.review if calibrated else None
-    chosen = choose_on_validation(predictions, gold, targets, review)
-    decided = {
-        "validation": (decide_left_out(predictions, gold, targets, review, seed), predictions, gold)
-    }
+    judged = Judged.of(predictions, gold)
+    chosen = choose_bands(judged, targets)
+    decided = {"validation": (decide_left_out(judged, targets, seed), predictions, gold)}
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
-        decided[options.measure] = (find_decisions(scored, chosen), scored, other)
+        masks = find_decisions(Judged.of(scored, other), chosen)
+        decided[options.measure] = (masks, scored, other)
     drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
     content = record_decisions(
         decided,

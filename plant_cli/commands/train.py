@@ -31,8 +31,8 @@ from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
-from plant_cli.training.fit_reports import describe_gain
-from plant_cli.training.judging import Gain
+from plant_cli.training.fit_reports import describe_bands, describe_gain
+from plant_cli.training.judging import Bands, Gain
 
 _STEPS = "recommended"
 _SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
@@ -193,6 +193,9 @@ class Training:
             for name, metrics in parts.items()
         ]
         whole = found.metrics.get("MAP")
+        record = self.model
+        if record is not None and "bands" in record.summary:
+            notes.insert(0, describe_bands(Bands(**record.summary["bands"])))
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see")
         if whole is not None and whole.low is not None:
             bounds = (

@@ -9,9 +9,14 @@ from typing import Literal, get_args
 
 from plant_cli.api.errors import UsageError
 
-TargetMeasure = Literal["precision", "recall", "f1", "macro-f1"]
+TargetMeasure = Literal["precision", "recall", "f1", "f2", "macro-f1"]
 BOUNDED: tuple[TargetMeasure, ...] = ("precision", "recall")
-TARGET_FORM = "precision=0.9, recall=0.9, f1, macro-f1, or a precision and a recall"
+TARGET_FORM = "precision=0.9, recall=0.9, f1, f2, macro-f1, or a precision and a recall"
+TARGET_HELP = (
+    f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and "
+    "reviewed labels."
+)
+DEFAULT_TARGET = "precision=0.8"
 _PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?")
 
 
@@ -33,10 +38,11 @@ class Targets:
     """What the two thresholds of a label are to reach."""
 
     assign: Target  # by labels that are assigned without a person
-    review: Target | None = None  # recall of labels that are assigned or reviewed
+    # by labels that are assigned or reviewed; F2: F1 in which recall counts twice as much
+    review: Target = Target(measure="f2")
 
     def __str__(self) -> str:
-        return str(self.assign) + (f" {self.review}" if self.review else "")
+        return str(self.assign) + ("" if self.review.least is None else f" {self.review}")
 
 
 def parse_targets(texts: Sequence[str]) -> Targets:

@@ -21,7 +21,7 @@ from plant_cli.api import Column, DataError, MetricValue, Table
 from plant_cli.api.context import Cell
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.aligned import Predictions
-from plant_cli.evaluation.bootstrap import count_measured, interval, resample
+from plant_cli.evaluation.bootstrap import bound_proportion, count_measured, interval, resample
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.counters import (
     ROUNDING,
@@ -42,9 +42,12 @@ from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW, VALIDATION
 
 Objective = Literal["micro-F1", "macro-F1"]
 WITHOUT_PREDICTIONS = 0.5
-DOCUMENTS_FOR_A_THRESHOLD = (
-    20  # validation documents that a label, or a group of labels, needs for a separate threshold
-)
+# validation documents that a label, or a group of labels, needs for a separate threshold; and for
+# one that promises a precision
+DOCUMENTS_FOR_A_THRESHOLD, DOCUMENTS_FOR_A_PROMISE = 20, 100
+# of Wilson's interval of a precision, whose lower end must reach the target: with one of 95%
+# small corpora assigned nothing, and without one too many labels were wrong on other documents
+CERTAINTY = 0.68
 NEVER = np.inf
 OWN_GROUP = "own"  # the name of a group of one label
 FOLDS = 5
@@ -55,6 +58,30 @@ CONVENTION: ConventionName = (
 Decided = tuple[
     Mapping[str, Booleans], Predictions, Gold
 ]  # which predictions are assigned, reviewed and rejected [N, K], of which split
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Predictions beside the gold labels of their documents; see `find_cuts`."""
+
+    top: Integers  # [N, K]
+    scores: Floats  # [N, K]
+    gold: csr_array  # [N, L + U]
+    train_counts: Integers  # training documents of each label of the index [L]
+
+    @classmethod
+    def of(cls, predictions: Predictions, gold: Gold) -> Judged:
+        """Those of a split."""
+        return cls(
+            top=predictions.top,
+            scores=predictions.scores,
+            gold=gold.matrix,
+            train_counts=gold.train_counts[: gold.indexed],
+        )
+
+    def take(self, rows: Integers) -> Judged:
+        """Those of some documents."""
+        return replace(self, top=self.top[rows], scores=self.scores[rows], gold=self.gold[rows])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,19 +228,20 @@ def rate_cuts(
     """How good each cut is for a target, and whether it reaches the share wanted, from right,
     assigned and gold labels [c].
 
-    precision: the most labels of which enough are right even if the next one assigned were wrong,
-    since few documents prove little. recall: the fewest labels that hold enough of gold, else as
-    many as there are.
+    precision: the most labels of which enough are right by the lower end of their interval, since
+    few labels prove little. recall: the fewest labels that hold enough of gold, else as many as
+    there are.
     """
     share = least * (1 - ROUNDING)
     if measure == "precision":
-        enough = right >= share * (assigned + 1)
+        enough = bound_proportion(right, assigned, CERTAINTY)[0] >= share
         return np.where(enough, assigned, 0.0), enough
     if measure == "recall":
         enough = right >= share * positives
         return np.where(enough, 2.0 * assigned.max(initial=0.0) + 1 - assigned, assigned), enough
-    f1 = divide(2 * right, assigned + positives)
-    return f1, f1 > 0
+    recall_counts = 4.0 if measure == "f2" else 1.0  # the square of how often it counts
+    quality = divide((1 + recall_counts) * right, assigned + recall_counts * positives)
+    return quality, quality > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,34 +293,25 @@ def group_by_frequency(
 
 
 def choose_thresholds(
-    top: Integers,
-    scores: Floats,
-    gold: csr_array,
-    train_counts: Integers,
-    target: Target,
-    enough: int = DOCUMENTS_FOR_A_THRESHOLD,
+    judged: Judged, target: Target, enough: int | None = None
 ) -> ChosenThresholds:
-    """The thresholds that reach a target on documents with known labels; nothing is reviewed. For
-    the arguments see `find_cuts`.
+    """The thresholds that reach a target on documents with known labels; nothing is reviewed.
 
     Args:
-        train_counts: training documents of each label of the index [L].
+        judged: the documents; those without a label of the index tell nothing, and where none has
+            one no label is assigned.
         target: the highest recall under a precision, the highest precision under a recall, or the
             highest F1. Macro-F1 is a mean over labels: the best threshold of each group is the best
             of all.
-        enough: see `group_by_frequency`.
+        enough: see `group_by_frequency`; None: as many as the target needs.
     """
-    labels = len(train_counts)
-    positives = _count_positives(gold)[:labels]
-    if not positives.any():
-        raise DataError(
-            "no document has a label of train: there is nothing to choose thresholds by",
-            where=f"{gold.shape[0]} validation documents",
-            expected="gold labels that also training documents have",
-            todo="look at the labels of the validation split: plant data check",
-        )
+    train_counts, labels = judged.train_counts, len(judged.train_counts)
+    if enough is None:
+        promises = target.measure == "precision"
+        enough = DOCUMENTS_FOR_A_PROMISE if promises else DOCUMENTS_FOR_A_THRESHOLD
+    positives = _count_positives(judged.gold)[:labels]
     groups, names = group_by_frequency(positives, train_counts, enough)
-    cuts = find_cuts(top, scores, gold, labels, groups)
+    cuts = find_cuts(judged.top, judged.scores, judged.gold, labels, groups)
     totals = np.bincount(groups, positives, minlength=len(names))[cuts.groups]
     quality, useful = rate_cuts(
         target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0
@@ -319,19 +338,16 @@ def choose_thresholds(
     )
 
 
-def choose_on_validation(
-    predictions: Predictions, gold: Gold, targets: Targets, review: float | None
-) -> ChosenThresholds:
-    """Choose both thresholds on validation documents.
-
-    `review`: the probability from which a label is reviewed, if no recall is asked for; None: no
-    label is.
+def choose_bands(judged: Judged, targets: Targets) -> ChosenThresholds:
+    """Choose both thresholds of each label on documents with known labels. Under a precision, a
+    label that lowers F1 is not assigned, however right the others are.
     """
-    inputs = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
-    chosen = choose_thresholds(*inputs, targets.assign)
-    if targets.review is not None:
-        return replace(chosen, review=choose_thresholds(*inputs, targets.review).assign)
-    return chosen if review is None else replace(chosen, review=np.full(gold.indexed, review))
+    chosen, reviewed = (choose_thresholds(judged, one) for one in (targets.assign, targets.review))
+    assign = chosen.assign
+    if targets.assign.measure == "precision":
+        best = choose_thresholds(judged, Target(measure="f1"), DOCUMENTS_FOR_A_PROMISE)
+        assign = np.maximum(assign, best.assign)
+    return replace(chosen, assign=assign, review=reviewed.assign)
 
 
 def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, where: str) -> None:
@@ -339,8 +355,15 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
     what can be reached.
     """
     top, scores, matrix = predictions.top, predictions.scores, gold.matrix
+    if not matrix[:, : gold.indexed].nnz:
+        raise DataError(
+            "no document has a label of train: there is nothing to choose thresholds by",
+            where=where,
+            expected="gold labels that also training documents have",
+            todo="look at the labels of the validation split: plant data check",
+        )
     for target in (targets.assign, targets.review):
-        if target is None or target.least is None:
+        if target.least is None:
             continue
         if target.measure == "recall":
             possible, right = (
@@ -354,11 +377,7 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
                 f"predictions: a recall of {best:.3f}"
             )
         else:
-            reached = bool(
-                choose_thresholds(
-                    top, scores, matrix, gold.train_counts[: gold.indexed], target
-                ).reached.any()
-            )
+            reached = bool(choose_thresholds(Judged.of(predictions, gold), target).reached.any())
             what, todo = (
                 _best_precision(find_cuts(top, scores, matrix, gold.indexed)),
                 "or let a person review labels: --target f1",
@@ -377,55 +396,42 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
 
 
 def _best_precision(cuts: Cuts) -> str:
-    shares = cuts.right / (
-        cuts.assigned + 1.0
-    )  # as if the next label were wrong, as `rate_cuts` counts
+    shares = bound_proportion(cuts.right, cuts.assigned, CERTAINTY)[0]
     best = np.argmax(shares)
     right, assigned = int(cuts.right[best]), int(cuts.assigned[best])
-    share = f"{right / assigned:.3f}, or {shares.max():.3f} if the next one is wrong"
+    share = f"{right / assigned:.3f}, with a {100 * CERTAINTY:g}% interval from {shares.max():.3f}"
     return (
         f"the best threshold on validation assigns {assigned} labels of which {right} are "
         f"right ({share})"
     )
 
 
-def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[str, Booleans]:
+def find_decisions(judged: Judged, chosen: ChosenThresholds) -> dict[str, Booleans]:
     """Which predictions [N, K] are assigned, reviewed and rejected."""
-    known = (predictions.top >= 0) & (predictions.top < len(chosen.review))
-    labels = np.where(known, predictions.top, 0)
-    assigned = known & (predictions.scores >= chosen.assign[labels])
-    reviewed = known & (predictions.scores >= chosen.review[labels]) & ~assigned
+    known = (judged.top >= 0) & (judged.top < len(chosen.review))
+    labels = np.where(known, judged.top, 0)
+    assigned = known & (judged.scores >= chosen.assign[labels])
+    reviewed = known & (judged.scores >= chosen.review[labels]) & ~assigned
     return {
         ASSIGN: assigned,
         REVIEW: reviewed,
-        REJECT: ~np.isneginf(predictions.scores) & ~assigned & ~reviewed,
+        REJECT: ~np.isneginf(judged.scores) & ~assigned & ~reviewed,
     }
 
 
-def decide_left_out(
-    predictions: Predictions, gold: Gold, targets: Targets, review: float | None, seed: int
-) -> dict[str, Booleans]:
+def decide_left_out(judged: Judged, targets: Targets, seed: int) -> dict[str, Booleans]:
     """The decisions on validation, for each document by thresholds that were chosen without its
     fifth of the documents.
     """
-    documents = len(predictions.top)
+    documents = len(judged.top)
     folds = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
-    rejected = ~np.isneginf(predictions.scores)
-    decisions = {ASSIGN: np.zeros_like(rejected), REVIEW: np.zeros_like(rejected), REJECT: rejected}
+    shape = judged.top.shape
+    decisions = {name: np.zeros(shape, dtype=bool) for name in (ASSIGN, REVIEW, REJECT)}
     for fold in range(min(FOLDS, documents)):
-        others, these = (
-            replace(predictions, top=predictions.top[rows], scores=predictions.scores[rows])
-            for rows in (folds != fold, folds == fold)
-        )
-        known = replace(gold, matrix=gold.matrix[np.flatnonzero(folds != fold)])
-        if not known.matrix[
-            :, : gold.indexed
-        ].nnz:  # nothing to choose by: nothing is decided without a person
-            continue
-        for name, mask in find_decisions(
-            these, choose_on_validation(others, known, targets, review)
-        ).items():
-            decisions[name][folds == fold] = mask
+        chosen = choose_bands(judged.take(np.flatnonzero(folds != fold)), targets)
+        these = np.flatnonzero(folds == fold)
+        for name, mask in find_decisions(judged.take(these), chosen).items():
+            decisions[name][these] = mask
     return decisions
 
 
@@ -472,24 +478,7 @@ def measure_decisions(
     rejected. `expected_…`: what these would be if the scores were probabilities. `automatic`: the
     share of the assigned and reviewed labels that is assigned without a person.
     """
-    hits = find_hits(predictions.top, gold.matrix)
-    labels = {name: mask.sum(axis=1).astype(np.float64) for name, mask in masks.items()}
-    right = {name: (mask & hits).sum(axis=1).astype(np.float64) for name, mask in masks.items()}
-    sizes, ones = gold.sizes.astype(np.float64), np.ones(len(gold.sizes))
-    held = {**right, REJECT: sizes - right[ASSIGN] - right[REVIEW]}
-    metrics = []
-    for name in masks:
-        metrics.append(ratio_of_sums(f"{name} labels", labels[name], ones))
-        metrics.append(ratio_of_sums(f"{name} precision", right[name], labels[name]))
-        metrics.append(ratio_of_sums(f"{name} recall", held[name], sizes))
-    metrics.append(ratio_of_sums("automatic", labels[ASSIGN], labels[ASSIGN] + labels[REVIEW]))
-    metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
-    drawn = (
-        resample(metrics, replicates, np.random.default_rng(seed))
-        if replicates
-        else np.zeros((len(metrics), 0))
-    )
-    bounds = {m.name: _bound(m, values, level) for m, values in zip(metrics, drawn, strict=True)}
+    bounds = measure_bands(masks, Judged.of(predictions, gold), replicates, level, seed)
     total = (
         float(predictions.scores[~np.isneginf(predictions.scores)].sum())
         if are_probabilities(predictions)
@@ -516,6 +505,36 @@ def measure_decisions(
             for name, mask in masks.items()
         },
     }
+
+
+def measure_bands(
+    masks: Mapping[str, Booleans], judged: Judged, replicates: int, level: float, seed: int
+) -> dict[str, dict[str, float | None]]:
+    """For each decision `… labels`, `… precision` and `… recall`, then `automatic`, `untouched`
+    (documents without a label to review) and `shown` (the recall of what is not rejected); see
+    `measure_decisions`.
+    """
+    hits = find_hits(judged.top, judged.gold)
+    sizes = np.diff(judged.gold.indptr).astype(np.float64)
+    ones = np.ones(len(sizes))
+    labels = {name: mask.sum(axis=1).astype(np.float64) for name, mask in masks.items()}
+    right = {name: (mask & hits).sum(axis=1).astype(np.float64) for name, mask in masks.items()}
+    shown = right[ASSIGN] + right[REVIEW]
+    held = {**right, REJECT: sizes - shown}
+    metrics = []
+    for name in masks:
+        metrics.append(ratio_of_sums(f"{name} labels", labels[name], ones))
+        metrics.append(ratio_of_sums(f"{name} precision", right[name], labels[name]))
+        metrics.append(ratio_of_sums(f"{name} recall", held[name], sizes))
+    metrics.append(ratio_of_sums("automatic", labels[ASSIGN], labels[ASSIGN] + labels[REVIEW]))
+    metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
+    metrics.append(ratio_of_sums("shown", shown, sizes))
+    drawn = (
+        resample(metrics, replicates, np.random.default_rng(seed))
+        if replicates
+        else np.zeros((len(metrics), 0))
+    )
+    return {m.name: _bound(m, values, level) for m, values in zip(metrics, drawn, strict=True)}
 
 
 def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float | None]:
@@ -566,7 +585,7 @@ def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) 
     ]
     notes = [
         f"{OWN_GROUP}: a threshold for each label with {DOCUMENTS_FOR_A_THRESHOLD} validation "
-        "documents or more; "
+        f"documents or more ({DOCUMENTS_FOR_A_PROMISE} for a precision); "
         "the others share one with labels about as frequent",
         "never assigned: labels for which no threshold reaches the target on validation",
         f"target {content['target']}; chosen on "

@@ -1,10 +1,9 @@
-"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all
-labels, or one for each.
+"""`thresholds.json`: the score from which a label counts as assigned in F1, tuned on validation: one
+for all labels, or one for each. `bands.json`: from which score a label is assigned without a person,
+and from which a person reviews it, for each label.
 
-Without a validation split it is tuned on left-out scores of train.
-
-The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a
-person; without it that score is 0.1.
+Without a validation split both are tuned on left-out scores of train. `plant thresholds` chooses
+other bands, which its own `thresholds.json` holds.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from plant_cli.data.records import RECORD_FORMAT, require_recorded, require_same
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-THRESHOLDS = "thresholds.json"
+THRESHOLDS, BANDS = "thresholds.json", "bands.json"
 VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
-REVIEWED_FROM = 0.1  # the probability from which a label is reviewed where no such score was chosen
 FOR_EACH = "one number, or a list with a number or null for each label"
 TRAIN_AGAIN = "train again: plant finetune --force"
 
@@ -39,9 +37,8 @@ class Thresholds:
     # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they
     # reach there
     objective: str
-    review: Floats | None = (
-        None  # the score from which a label is reviewed, per label of train [L]; None: 0.1
-    )
+    # the score from which a label is reviewed, per label of train [L]; None: none is
+    review: Floats | None = None
     # what they were tuned on: validation, or train by left-out scores where there is no validation
     split: str = VALIDATION
 
@@ -62,7 +59,7 @@ class Thresholds:
         """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some
         scores [N, K].
         """
-        lowest = REVIEWED_FROM if self.review is None else self.review[labels]
+        lowest = np.inf if self.review is None else self.review[labels]
         decided = np.where(
             scores >= self.select(labels), ASSIGN, np.where(scores >= lowest, REVIEW, REJECT)
         )
@@ -88,14 +85,15 @@ def write_thresholds(
     review: Sequence[float] | None = None,
     *,
     split: str = VALIDATION,
+    name: str = THRESHOLDS,
 ) -> None:
-    """Write the thresholds into the folder of a trained network."""
+    """Write the thresholds into the folder of a trained model, or of `plant thresholds`."""
     lists = {
         "value": value if isinstance(value, float | int) else _plain(value),
         **({} if review is None else {"review": _plain(review)}),
     }
     write_json(
-        folder / THRESHOLDS,
+        folder / name,
         {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)},
     )
 

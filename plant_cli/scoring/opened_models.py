@@ -33,7 +33,7 @@ from plant_cli.registry import installed
 from plant_cli.runs.folder import CACHE
 from plant_cli.runs.networks import find_networks
 from plant_cli.runs.runner import RequestRunner, run_stage
-from plant_cli.scoring.decisions import Thresholds, read_thresholds
+from plant_cli.scoring.decisions import BANDS, Thresholds, read_thresholds
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
@@ -49,7 +49,7 @@ class Suggestion:
     label: str  # its id
     title: str | None  # None if the corpus gives it none
     score: float  # the probability, calibrated on validation
-    threshold: float  # the score from which the label is assigned, tuned on validation
+    threshold: float  # the score from which the label is assigned; infinite: never
     band: str  # by these scores: assign, review or reject
     why: str = ""  # what the scorers add to the log-odds, and by what, if asked for
 
@@ -65,7 +65,7 @@ class OpenModel:
 
     model: TrainedModel  # with a network or without
     labels: LabelIndex  # of the run
-    thresholds: Thresholds  # from which score a label is assigned
+    thresholds: Thresholds  # from which score a label is assigned, or reviewed
     reporter: Reporter  # where progress goes
     run_path: Path  # the run that it is from
     holder: TemporaryDirectory[str] | None = None  # of a run that goes with the model
@@ -214,7 +214,7 @@ def open_in(context: StageContext, thresholds: Thresholds | None = None) -> Open
     folder = context.input("finetune", context.tag)
     corpus = context.corpus(folder)
     labels = corpus.labels
-    chosen = thresholds or read_thresholds(folder, labels.hash, len(labels))
+    chosen = thresholds or read_thresholds(folder, labels.hash, len(labels), BANDS)
     model = load_model(replace(find_source(context, folder), corpus=corpus))
     return OpenModel(
         model=model,

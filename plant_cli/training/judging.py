@@ -24,10 +24,19 @@ from plant_cli.api.options import FIXED_SEED
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
-from plant_cli.evaluation.threshold_tuning import Objective, tune_per_label, tune_threshold
+from plant_cli.evaluation.targets import DEFAULT_TARGET, parse_targets
+from plant_cli.evaluation.threshold_tuning import (
+    Judged,
+    Objective,
+    choose_bands,
+    decide_left_out,
+    measure_bands,
+    tune_per_label,
+    tune_threshold,
+)
 from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.runs.session import Session
-from plant_cli.scoring.decisions import write_thresholds
+from plant_cli.scoring.decisions import ASSIGN, BANDS, REVIEW, write_thresholds
 from plant_cli.scoring.predictions import write_predictions
 from plant_cli.scoring.top_labels import TopLabels
 
@@ -61,6 +70,21 @@ class Gain:
         return f"{size}, 95% interval over documents"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bands:
+    """What the bands of a model lead to, on documents whose thresholds were chosen without them."""
+
+    target: str
+    split: str  # of the documents
+    assigned: float  # labels of a document
+    # the share of these that is right, and its 95% interval over documents; None: none is assigned
+    right: float | None
+    low: float | None
+    high: float | None
+    reviewed: float  # labels of a document
+    recall: float  # the share of gold labels that are assigned or reviewed
+
+
 def find_families(component: ComponentLookup) -> list[Family]:
     """The families of metrics that validation needs."""
     return [component(MetricSpec, Choice(name=name)) for name in JUDGING_METRICS]
@@ -71,10 +95,12 @@ class Judge:
     it there.
 
     `documents` are those of train; `families` of metrics together give `VALIDATION_METRICS`; the
-    threshold maximises the `objective`. `excluded` labels are never suggested.
+    threshold maximises the `objective`. `excluded` labels are never suggested. Bands reach the
+    `target`.
     """
 
     excluded: Sequence[int] = ()
+    target: Sequence[str] = (DEFAULT_TARGET,)
 
     def __init__(
         self,
@@ -176,3 +202,39 @@ class Judge:
                 session.folder / VALIDATION_FILE, top.labels, top.scores, self.split, self.index
             )
         return threshold
+
+    def save_bands(self, top: TopLabels, session: Session, label_hash: str) -> Bands:
+        """Choose from which scores each label is assigned and reviewed, save it in the stage's
+        folder, and measure what it leads to.
+        """
+        top = self.bar(top)
+        judged = Judged(
+            top=top.labels,
+            scores=top.scores,
+            gold=self.gold,
+            train_counts=self.train_counts[: self.labels],
+        )
+        targets, name = parse_targets(self.target), self.split.name
+        chosen = choose_bands(judged, targets)
+        write_thresholds(
+            session.folder,
+            chosen.assign.tolist(),
+            str(targets),
+            label_hash,
+            chosen.review.tolist(),
+            split=name,
+            name=BANDS,
+        )
+        masks = decide_left_out(judged, targets, FIXED_SEED)
+        found = measure_bands(masks, judged, RESAMPLES, LEVEL, FIXED_SEED)
+        right = found[f"{ASSIGN} precision"]
+        return Bands(
+            target=str(targets),
+            split=name,
+            assigned=found[f"{ASSIGN} labels"]["value"] or 0.0,
+            right=right["value"],
+            low=right["low"],
+            high=right["high"],
+            reviewed=found[f"{REVIEW} labels"]["value"] or 0.0,
+            recall=found["shown"]["value"] or 0.0,
+        )

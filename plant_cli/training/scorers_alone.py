@@ -38,7 +38,7 @@ from plant_cli.scoring.known_words import find_common
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
-from plant_cli.training.judging import LABELS_JUDGED, Judge, find_families
+from plant_cli.training.judging import LABELS_JUDGED, Bands, Judge, find_families
 from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
@@ -75,6 +75,7 @@ class AloneResult:
     parts: Mapping[str, Mapping[str, float]]  # of each scorer alone, by its name
     calibrated: Calibrated
     threshold: float  # for all labels
+    bands: Bands
     conditions: str  # which documents and labels the figures are of
 
 
@@ -117,6 +118,7 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
             parts=parts,
             calibrated=calibrated,
             threshold=judge.save_thresholds(top, options.tune, given.session, corpus.labels.hash),
+            bands=judge.save_bands(top, given.session, corpus.labels.hash),
             conditions=judge.conditions,
         )
 
@@ -242,6 +244,7 @@ def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Ju
         objective,
     )
     judge.excluded = find_excluded(options.exclude, given.corpus.labels)
+    judge.target = options.target
     return judge
 
 

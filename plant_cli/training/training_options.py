@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import field_validator, model_validator
 
 from plant_cli.api import Choice, Options, UsageError, choice, option
+from plant_cli.evaluation.targets import DEFAULT_TARGET, TARGET_HELP, parse_targets
 
 LayerRates = Literal["equal", "harmonic", "geometric"]
 """How the rate of the backbone is spread over its layers."""
@@ -154,7 +155,9 @@ class ByStart(Generic[Value]):
         return self.planted if planted else self.plain
 
 
-OF_SCORERS = {"network", "scorers", "relevance", "exclude", "tune", "allow_missing", "data"}
+OF_SCORERS = {
+    *("network", "scorers", "relevance", "exclude", "tune", "target", "allow_missing", "data"),
+}
 """Options that count without a network, too."""
 DEFAULT_SCORERS = ("words", "titles", "neighbours", "linear")
 RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
@@ -284,6 +287,7 @@ class FinetuneOptions(TrainingOptions):
         was="threshold",
     )
 
+    target: list[str] = option([DEFAULT_TARGET], TARGET_HELP, level="everyday")
     exclude: tuple[str, ...] = option(
         (),
         "A label never suggested: its id or title, or a file of them (repeatable).",
@@ -368,6 +372,7 @@ class FinetuneOptions(TrainingOptions):
 
     def check_values(self) -> None:
         """Refuse options that do not go together."""
+        parse_targets(self.target)
         if self.sharpness is not None and not self.plants_tables:
             raise UsageError(
                 "a sharpness is given, but the labels' classifiers start from nothing",

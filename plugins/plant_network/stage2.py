@@ -36,7 +36,7 @@ from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.proposed_labels import ShortlistedLabels, propose
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.scoring.top_labels import Room
-from plant_cli.training.judging import Gain
+from plant_cli.training.judging import Bands, Gain
 from plant_cli.training.scorers_alone import (
     build_combination,
     fit_chosen,
@@ -299,6 +299,7 @@ class FineTuned:
         str | None
     )  # the name of the figure that measures attention; None if the run has no relevance
     threshold: float  # the decision threshold for all labels
+    bands: Bands
     scorers: FusionFit | None  # those beside the network, as they were fitted; None: there are none
     parts: Mapping[str, Mapping[str, float]]  # validation figures of each part alone, by its name
     gain: (
@@ -385,6 +386,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         threshold=judge.save_thresholds(
             whole, options.tune, given.session, given.corpus.labels.hash
         ),
+        bands=judge.save_bands(whole, given.session, given.corpus.labels.hash),
         scorers=fit,
         parts=parts,
         gain=gain,

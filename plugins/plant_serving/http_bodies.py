@@ -135,11 +135,14 @@ class ModelReply(Reply):
     labels: int
     documents: int = Field(description="Documents that it was trained on.")
     parts: list[str]
-    assign: float | None = Field(
-        description="The score from which labels are assigned; null where each label has its own."
+    target: str = Field(description="What labels are assigned for, such as precision=0.8.")
+    right: float | None = Field(
+        description="The share of assigned labels that was right on documents that did not choose "
+        "the thresholds; null where none is assigned, or it was not measured."
     )
-    review: float | None = Field(
-        description="The score from which labels are reviewed; null where each label has its own."
+    recall: float | None = Field(
+        description="The share of all right labels that was assigned or reviewed there; null where "
+        "it was not measured."
     )
     network: bool
 

@@ -22,7 +22,6 @@ from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.session import never
-from plant_cli.scoring.decisions import REVIEWED_FROM
 from plant_cli.scoring.known_words import LITTLE
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.opened_models import OpenModel, open_in
@@ -114,17 +113,18 @@ class LoadedModel:
 
     def describe(self, name: str) -> dict[str, Any]:
         """The model as `GET /api/models` lists it."""
-        thresholds = self.opened.thresholds
+        target = self.opened.thresholds.objective
+        bands = self.record.summary.get("bands", {})
+        measured = bands if bands.get("target") == target else {}  # others were chosen: unknown
         return {
             "id": name,
             "title": name,
             "labels": len(self.opened.labels),
             "documents": self.documents,
             "parts": self.parts,
-            "assign": None
-            if isinstance(thresholds.value, np.ndarray)
-            else _finite(thresholds.value),  # None: each label has its own
-            "review": REVIEWED_FROM if thresholds.review is None else None,  # likewise
+            "target": target,
+            "right": measured.get("right"),
+            "recall": measured.get("recall"),
             "network": self.network,
         }
 

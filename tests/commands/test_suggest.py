@@ -120,8 +120,9 @@ def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(
 
 
 def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: Any) -> None:
-    path = trained.run.path / "finetune" / "thresholds.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
+    path = trained.run.path / "finetune" / "bands.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"value": [4.1234e-10] * len(content["value"])}))
     record_again(path.parent)
     table = trained(text="fever and cough", top_k=3).tables[0]
     assert [column.name for column in table.columns] == [
@@ -454,8 +455,9 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(
 def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(
     trained: Any, listener: SilentReporter, tmp_path: Path
 ) -> None:
-    file = trained.run.path / "finetune" / "thresholds.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "value": 1e-9}))
+    file = trained.run.path / "finetune" / "bands.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "value": [1e-9] * len(content["value"])}))
     record_again(file.parent)
     found = trained(text="fever", assigned=True, reporter=listener)
     assert (found.summary["suggestions"], heard(listener)) == (12, [])

@@ -22,17 +22,17 @@ def decided(prepared):
 
 
 def test_decisions_are_written_shown_and_used_by_other_commands(clinic, decided, tmp_path):
-    result = decided("target=[precision=0.5]", "measure=test")
+    result = decided("target=[precision=0.3]", "measure=test")
     assert [table.title for table in result.tables] == [
-        "Decisions on validation: precision=0.5",
-        "Decisions on test: precision=0.5",
+        "Decisions on validation: precision=0.3",
+        "Decisions on test: precision=0.3",
         "Thresholds",
     ]
     assert json.loads((clinic.path / "thresholds" / "decisions.json").read_text()) == result.data
     stored = json.loads((clinic.path / "thresholds" / "thresholds.json").read_text())
     assert len(stored["value"]) == len(stored["review"]) == 12
     evaluated = clinic("eval", "eval.thresholds=thresholds", "eval.bootstrap=0", tag=None)
-    assert evaluated.data["threshold"] == "thresholds for precision=0.5, chosen on validation"
+    assert evaluated.data["threshold"] == "thresholds for precision=0.3, chosen on validation"
     measured = result.data["splits"]["test"]["assign"]
     assert evaluated.data["metrics"]["micro-precision"]["value"] == pytest.approx(
         measured["precision"]["value"]
@@ -58,9 +58,9 @@ def test_decisions_are_written_shown_and_used_by_other_commands(clinic, decided,
 
 
 def test_targets_side_by_side(clinic, decided):
-    strict = decided("system=finetune", "target=[precision=0.5]", tag="strict")
+    strict = decided("system=finetune", "target=[precision=0.3]", tag="strict")
     loose = decided("system=finetune", "target=[recall=0.9]", tag="loose")
-    assert strict.data["target"] == "precision=0.5"
+    assert strict.data["target"] == "precision=0.3"
     many, few = (
         found.data["splits"]["validation"]["assign"]["labels"]["value"] for found in (loose, strict)
     )
@@ -129,10 +129,9 @@ def test_what_to_do_next_is_for_the_same_system(clinic, decided):
 
 @pytest.mark.parametrize("target", ["f1", "macro-f1", "recall=0.8"])
 def test_other_targets(decided, target):
-    result = decided(f"target=[{target}]", "review=0")
+    result = decided(f"target=[{target}]")
     bands = result.data["splits"]["validation"]
     assert bands["assign"]["labels"]["value"] > 0
-    assert bands["reject"]["labels"]["value"] == 0  # all that is listed is reviewed
     assert sum(
         bands[name]["recall"]["value"] for name in ("assign", "review", "reject")
     ) == pytest.approx(1)
@@ -150,8 +149,8 @@ def test_another_tools_predictions(clinic, decided, tmp_path):
         "doc_id", "labels", "scores"
     )
     kept.write_parquet(tmp_path / "tool.parquet")
-    ours = decided("target=[precision=0.5]", force=True)
-    theirs = decided(f"system={tmp_path / 'tool.parquet'}", "target=[precision=0.5]", force=True)
+    ours = decided("target=[precision=0.3]", force=True)
+    theirs = decided(f"system={tmp_path / 'tool.parquet'}", "target=[precision=0.3]", force=True)
     assert theirs.data["thresholds"] == ours.data["thresholds"]
     with pytest.raises(UsageError, match="predictions of test are not named"):
         decided(f"system={tmp_path / 'tool.parquet'}", "target=[f1]", "measure=test", force=True)
@@ -174,9 +173,8 @@ def test_scores_that_are_no_probabilities(clinic, decided, tmp_path):
     kept.with_columns(pl.col("scores").list.eval(10 * pl.element() - 5)).write_parquet(
         tmp_path / "tool.parquet"
     )
-    found = decided(f"system={tmp_path / 'tool.parquet'}", "target=[precision=0.5]")
+    found = decided(f"system={tmp_path / 'tool.parquet'}", "target=[precision=0.3]")
     assert found.data["splits"]["validation"]["assign"]["expected_precision"] is None
-    assert found.data["splits"]["validation"]["review"]["labels"]["value"] == 0
     assert (
         decided(f"system={tmp_path / 'tool.parquet'}", "target=[macro-f1]", force=True).data[
             "calibrated"
@@ -222,7 +220,7 @@ def test_one_label_and_a_label_without_validation_documents(clinic, tmp_path):
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     source = (f"data.path={path}", "data.dataset=files")
     clinic("finetune", *source, ALONE)
-    for target in ("f1", "macro-f1", "precision=0.5"):
+    for target in ("f1", "macro-f1", "precision=0.3"):
         found = clinic(
             "thresholds",
             *source,

@@ -70,7 +70,7 @@ def test_what_is_never_assigned_and_what_is_reviewed(tmp_path):
     write_thresholds(tmp_path, 0.5, "micro-F1", "ours")
     assert read_thresholds(tmp_path, "ours", 3).decide(
         np.array([[0, 1, 2]]), np.array([[0.5, 0.1, 0.099]])
-    ) == [["assign", "review", "reject"]]
+    ) == [["assign", "reject", "reject"]]
 
 
 @pytest.mark.parametrize("value", [{}, "0.5", True, None, ["0.5"], [[0.5]], [True]])

@@ -82,7 +82,7 @@ async function start() {
 function choose(id) {
   model = models.find((one) => one.id === id);
   if (!model) return;
-  const { title, labels, documents, parts, assign, review } = model;
+  const { title, labels, documents, parts, right, recall } = model;
   const values = {
     title: title || id,
     labels: say("count", { n: labels }),
@@ -90,8 +90,9 @@ function choose(id) {
     parts: showList(parts),
   };
   const sentences = [say("figures", values)];
-  if (assign != null) sentences.push(say("figuresAssign", { score: showScore(assign) }));
-  if (review != null) sentences.push(say("figuresReview", { score: showScore(review) }));
+  const percent = (share) => Math.round(100 * share);
+  if (right != null) sentences.push(say("figuresRight", { right: percent(right) }));
+  if (recall != null) sentences.push(say("figuresRecall", { recall: percent(recall) }));
   part("figures").replaceChildren(element("p", {}, sentences.join(" ")), element("p", {}, say("privacy")));
   const legend = (kind, words) => element("span", { class: `sample ${kind}` }, words);
   part("legend").replaceChildren(
@@ -208,7 +209,7 @@ function showLabels(asked, { suggestions, note }) {
 
 /** Put a label that was not suggested among those that the user asked for. */
 function ask({ label, title }) {
-  list.add({ label, title, score: null, threshold: model?.assign, band: null }, "asked");
+  list.add({ label, title, score: null, threshold: null, band: null }, "asked");
 }
 
 /** Explain a label before those that wait. */
