@@ -1,5 +1,5 @@
-"""The packages that networks need and nothing else does: everything but a network works without
-them.
+"""The packages that a light installation leaves out: networks need them, and the metric `auc`
+needs torch. Everything else works without them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def _is_installed(name: str) -> bool:
 def missing_packages(names: Sequence[str], where: str) -> ComponentError:
     """The error for some of them that are not installed."""
     return ComponentError(
-        f"a network needs packages that are not installed: {', '.join(names)}",
+        f"this needs packages that a light installation leaves out: {', '.join(names)}",
         where=where,
-        expected="a full installation; a model without a network needs none of these",
+        expected="a full installation, as networks and macro-AUC need it",
         todo=f"`{INSTALL}` installs them; or leave the network out (--no-network, `plant train` "
         "without --hours)",
     )

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.api import Options, PluginError, Spec, near_names
+from plant_cli.api import ComponentError, Options, PlantError, PluginError, Spec, near_names
 from plant_cli.api.functions import Named
+from plant_cli.api.network_packages import explain_import
 from plant_cli.api.specs import KINDS, Kind, kind_of
 from plant_cli.registry import Registry, installed
 
@@ -36,11 +37,24 @@ def check(kind: type[Spec]) -> Callable[[Check], Check]:
 
 def checks_of(kind: type[Spec]) -> Sequence[Check]:
     """The checks of one kind, without those of all; its module is imported when they are asked
-    for.
+    for. Where packages are missing that they need, one check that says so.
     """
     if kind is not Spec:
-        import_module(kind_of(kind).checks)
+        try:
+            import_module(kind_of(kind).checks)
+        except ModuleNotFoundError as error:
+            missing = explain_import(error, f"the checks of a {kind_of(kind).name}")
+            if missing is None:
+                raise
+            return (_refuse(missing),)
     return tuple(_CHECKS[kind])
+
+
+def _refuse(missing: ComponentError) -> Check:
+    def packages_of_checks_are_installed(_: Spec) -> None:
+        raise missing
+
+    return packages_of_checks_are_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,8 +166,8 @@ def named_functions_can_be_imported(spec: Spec) -> None:
         if isinstance(function, Named):
             try:
                 function.load()
-            except PluginError as error:
-                raise AssertionError(f"{field.name} of '{spec.name}': {error.what}") from error
+            except PlantError as error:
+                raise AssertionError(f"{field.name} of '{spec.name}': {error}") from error
 
 
 def default_options(spec: Spec) -> Any:
