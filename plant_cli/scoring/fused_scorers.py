@@ -29,6 +29,7 @@ from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, group_frequencies
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.label_residuals import LabelResiduals
 from plant_cli.scoring.sparse_scores import SparseScores, cut_rows, no_scores
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
 
@@ -166,6 +167,7 @@ class FusedScorers:
     known: KnownWords | None = (
         None  # None in runs from before there was one: every document is believed
     )
+    residuals: LabelResiduals | None = None  # of the weights of all; None: no label has any
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
         """Reasons of each scorer for some labels of one document. Words common in train are
@@ -226,6 +228,8 @@ class ScoredDocuments:
     pairs: ScoredPairs  # the pairs that any scorer lists, with the scores of all views
     documents: Documents  # the same as words
     trust: Floats | None = None  # how far each is believed [B]; None: all are
+    # what residuals of other documents add to each pair, where these documents taught them [P]
+    crossed: Floats | None = None
 
     def __len__(self) -> int:
         return self.pairs.shape[0]
@@ -233,7 +237,29 @@ class ScoredDocuments:
     @cached_property
     def fused(self) -> SparseScores:
         """Logits by all scorers together."""
-        return fuse(self.scorers.fusion, self.pairs, self.scorers.train_counts)
+        return self.fuse()
+
+    def fuse(self, last: float = 0.0) -> SparseScores:
+        """The same; labels of `last` training documents and more are one group."""
+        scorers = self.scorers
+        return fuse(scorers.fusion, self.pairs, scorers.train_counts, last, self.added)
+
+    @cached_property
+    def added(self) -> Floats | None:
+        """What residuals of labels add to each pair [P]; None: nothing."""
+        residuals = self.scorers.residuals
+        if self.crossed is not None or residuals is None:
+            return self.crossed
+        return residuals.apply(self.pairs.values, self.pairs.labels)
+
+    def weigh(self, values: Floats, rows: Ints, labels: Ints) -> tuple[Floats, Floats]:
+        """The weight of each view [P, S] and the offset [P] of pairs of these scores [P, S]."""
+        scorers = self.scorers
+        weights, bias = scorers.fusion.weigh(values, scorers.train_counts[labels])
+        if scorers.residuals is None:
+            return weights, bias
+        own = scorers.residuals.weigh(labels) * (self.pairs.find(rows, labels) >= 0)[:, None]
+        return weights + own[:, :-1], bias + own[:, -1]
 
     def logits(self, rows: Rows) -> Logits:
         """Logits of some documents for all labels [b, L], drawn to base rates."""
@@ -247,9 +273,12 @@ class ScoredDocuments:
         return self.draw(self._look_up(rows, labels), rows, self.scorers.train_counts[labels])
 
     def _look_up(self, rows: Ints, labels: Ints) -> Floats:
-        return self.scorers.fusion.apply(
+        logits = self.scorers.fusion.apply(
             self.pairs.look_up(rows, labels), self.scorers.train_counts[labels]
         )
+        if self.added is None:
+            return logits
+        return logits + np.append(self.added, 0.0)[self.pairs.find(rows, labels)]
 
     def draw(self, logits: npt.NDArray[Any], rows: Ints, counts: Ints) -> npt.NDArray[Any]:
         """Logits of any shape, drawn to base rates as far as documents are not believed, by the
@@ -291,7 +320,7 @@ class Combination:
         ):  # base rates differ by training frequency, however high it is
             last = max(last, float(counts.max(initial=0)))
         scores = self.calibration.apply_sparse(
-            fuse(scored.scorers.fusion, scored.pairs, counts, last), counts
+            scored.fuse(last), counts
         )
         matrix, rows = scores.matrix, np.arange(len(scored))[:, None]
         matrix.data = scored.draw(matrix.data, scores.rows, counts[matrix.indices]).astype(

@@ -73,14 +73,17 @@ class ScoredPairs:
         names = "values", "floors", "scales", "zeros"
         return replace(self, **{name: getattr(self, name)[:, sources] for name in names})
 
-    def look_up(self, rows: Ints, labels: Ints) -> Floats:
-        """The scores of some pairs [P, S], among these or not."""
+    def find(self, rows: Ints, labels: Ints) -> Ints:
+        """Where some pairs [P] are among these; −1 for those that are not."""
         width = np.int64(self.shape[1])
         keys, wanted = self.rows * width + self.labels, rows * width + labels
-        values = self.floors[rows]
-        if len(keys):
-            at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            values = np.where((keys[at] == wanted)[:, None], self.values[at], values)
+        at = np.searchsorted(keys, wanted)
+        return np.where(np.append(keys, -1)[at] == wanted, at, -1)
+
+    def look_up(self, rows: Ints, labels: Ints) -> Floats:
+        """The scores of some pairs [P, S], among these or not."""
+        at, values = self.find(rows, labels), self.floors[rows]
+        values[at >= 0] = self.values[at[at >= 0]]
         return values
 
     def top(self, logits: Floats, k: int) -> TopLabels:
@@ -180,9 +183,7 @@ def fit_fusion(
     right, scorers = find_pairs(gold, pairs.rows, pairs.labels) >= 0, pairs.values.shape[1]
     by_name = train_counts <= 0
     train_counts = np.abs(train_counts)
-    counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts > 0
-    counts = np.maximum(counts, find_fewest(train_counts))
+    counts, used = count_others(train_counts, pairs.labels, right & left_out)
     strength = penalty * pairs.shape[0]
     if right[used].any():
         known = FrequencyLinear.fit(
@@ -242,19 +243,36 @@ def find_fewest(train_counts: Ints) -> int:
     return int(train_counts[train_counts > 0].min(initial=np.iinfo(np.int64).max))
 
 
+def count_others(
+    train_counts: Ints, labels: Ints, own: npt.NDArray[np.bool_]
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """The training documents of the labels of pairs [P], one less where it is the pair's `own`
+    document, and whether there is one.
+    """
+    counts = train_counts[labels] - own
+    return np.maximum(counts, find_fewest(train_counts)), counts > 0
+
+
 def learned_nothing(fusion: FrequencyLinear) -> bool:
     """Whether `fit_fusion` had nothing to learn from, so that every scorer counts alike."""
     return bool((fusion.bias == NOTHING_LEARNED).all())
 
 
 def fuse(
-    fusion: FrequencyLinear, pairs: ScoredPairs, train_counts: Ints, last: float = 0.0
+    fusion: FrequencyLinear,
+    pairs: ScoredPairs,
+    train_counts: Ints,
+    last: float = 0.0,
+    added: Floats | None = None,
 ) -> SparseScores:
     """Logits of documents by several scorers together, for all labels; those of `last` training
     documents and more are one group.
+
+    `added` is what residuals of labels add to each pair [P].
     """
     counts, groups = group_frequencies(train_counts, max(last, fusion.last))
-    logits = fusion.apply(pairs.values, counts, groups[pairs.labels]).astype(np.float32)
+    sums = fusion.apply(pairs.values, counts, groups[pairs.labels])
+    logits = (sums if added is None else sums + added).astype(np.float32)
     ends = np.searchsorted(pairs.rows, np.arange(pairs.shape[0] + 1))
     floors: npt.NDArray[np.float32] = fusion.apply_floors(pairs.floors, counts).astype(np.float32)
     return SparseScores(

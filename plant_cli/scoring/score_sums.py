@@ -75,7 +75,7 @@ class ScoreSums:
         if scored is not None:
             pairs = scored.pairs
             values = pairs.look_up(rows, labels)
-            weights, bias = scored.scorers.fusion.weigh(values, scored.scorers.train_counts[labels])
+            weights, bias = scored.weigh(values, rows, labels)
             added, units = weights * (values - pairs.zeros[row]), weights * pairs.scales[row]
             rest = weights @ pairs.zeros[row] + bias
         if combination is None:

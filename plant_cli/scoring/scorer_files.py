@@ -30,13 +30,16 @@ from plant_cli.scoring.decisions import TRAIN_AGAIN
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.label_residuals import LabelResiduals
 from plant_cli.scoring.packed_arrays import pack_arrays, unpack_arrays
 
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"
 KNOWN_WORDS, USUAL = "known_words", ("documents", "enough", "share")
 PACKED = "arrays"  # the mark of a file that says how its arrays are packed
-SHARED_TENSORS, WORD_TENSORS = "_shared", "_words"  # no scorer can have these names
+# no scorer can have these names
+SHARED_TENSORS, WORD_TENSORS, RESIDUAL_TENSORS = "_shared", "_words", "_residuals"
+RESIDUALS = "residuals"
 LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
 Tensors = Mapping[str, npt.NDArray[Any]]
 
@@ -77,6 +80,11 @@ def write_scorers(
             [*(one.name for one in scorers), WORD_TENSORS], tensors, elsewhere, strict=False
         )
     }
+    if fused is not None and fused.residuals is not None:
+        files[RESIDUAL_TENSORS] = {
+            "labels": fused.residuals.labels,
+            "added": fused.residuals.added,
+        }
     for name, arrays in {**files, **({SHARED_TENSORS: shared} if shared else {})}.items():
         packed, layouts = pack_arrays(arrays)
         write_tensors(
@@ -100,6 +108,7 @@ def write_scorers(
             if fused is not None
         ],
         "fusion": None if fused is None else _write(fused.fusion),
+        RESIDUALS: RESIDUAL_TENSORS in files,
         **(
             {}
             if known is None
@@ -205,6 +214,9 @@ def read_scorers(
         if any(not 0 <= label < len(labels) for label in excluded):
             raise ValueError("a label that there is not")
         known = _read_known(folder, heard[0], hashed, shared) if heard else None
+        residuals = (
+            _read_residuals(folder, hashed, len(labels)) if content.get(RESIDUALS) else None
+        )
         calibration = Calibration(
             linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"]))
         )
@@ -221,7 +233,12 @@ def read_scorers(
         None
         if fusion is None
         else FusedScorers(
-            scorers=named, fusion=fusion, alone=alone, train_counts=counts, known=known
+            scorers=named,
+            fusion=fusion,
+            alone=alone,
+            train_counts=counts,
+            known=known,
+            residuals=residuals,
         )
     )
     return Combination(
@@ -302,6 +319,17 @@ def _read_known(
         enough=enough,
         share=share,
     )
+
+
+def _read_residuals(folder: Path, label_hash: str, labels: int) -> LabelResiduals:
+    tensors = _read_tensors(folder, RESIDUAL_TENSORS, label_hash)
+    residuals = LabelResiduals(labels=tensors["labels"], added=tensors["added"])
+    ends = np.concatenate([[-1], residuals.labels, [labels]])
+    if residuals.added.ndim != 2 or len(residuals.added) != len(residuals.labels):
+        raise ValueError("residuals of other labels")
+    if (np.diff(ends) <= 0).any():
+        raise ValueError("labels that do not rise")
+    return residuals
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -43,6 +43,7 @@ from plant_cli.scoring.fused_scorers import (
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.kept_scorers import Fitted, KeptScorers
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.label_residuals import FittedResiduals, fit_residuals
 from plant_cli.scoring.sparse_scores import cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
@@ -61,6 +62,7 @@ class FusionFit:
     seconds: Mapping[str, float]  # that each scorer took
     missing: Mapping[str, str]  # why scorers were left out, by name
     validation: ScoredDocuments | None  # scores of validation; None without it
+    residuals: FittedResiduals | None  # of single labels; None: left-out documents want none
 
 
 def fit_scorers(
@@ -118,7 +120,9 @@ def fit_scorers(
             task.advance(1)
     zero_shot = {spec.name: spec.zero_shot for spec, _ in chosen}
     while fitted:
-        left_out = _weigh(fitted, given, zero_shot, vocabulary, np.isin(labels.ids, list(added)))
+        left_out, residuals = _weigh(
+            fitted, given, zero_shot, vocabulary, np.isin(labels.ids, list(added))
+        )
         scorers = left_out.scorers
         try:
             scored = (
@@ -131,6 +135,7 @@ def fit_scorers(
                 seconds=seconds,
                 missing=missing,
                 validation=scored,
+                residuals=residuals,
             )
         except may_score_badly as error:
             missing[error.name] = error.what
@@ -292,7 +297,7 @@ def _weigh(
     zero_shot: Mapping[str, bool],
     vocabulary: bool,
     added: npt.NDArray[np.bool_],
-) -> ScoredDocuments:
+) -> tuple[ScoredDocuments, FittedResiduals | None]:
     """Left-out scores of train by the scorers, and the weights that they teach; some labels
     were `added` [L].
     """
@@ -328,7 +333,19 @@ def _weigh(
         )
     scorers = [scorer for scorer, _ in fitted.values()]
     known = KnownWords.fit(given.documents, given.names, given.rows)
+    residuals = fit_residuals(pairs, gold, counts, fusion)
     fused = FusedScorers(
-        scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, known=known
+        scorers=scorers,
+        fusion=fusion,
+        alone=alone,
+        train_counts=counts,
+        known=known,
+        residuals=None if residuals is None else residuals.residuals,
     )
-    return ScoredDocuments(scorers=fused, pairs=pairs, documents=given.documents.take(given.rows))
+    left_out = ScoredDocuments(
+        scorers=fused,
+        pairs=pairs,
+        documents=given.documents.take(given.rows),
+        crossed=None if residuals is None else residuals.crossed,
+    )
+    return left_out, residuals

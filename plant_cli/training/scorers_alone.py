@@ -253,6 +253,15 @@ def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, fl
     return {name: judge.figures(top) for name, top in score_parts(scored, LABELS_JUDGED).items()}
 
 
+def _describe_residuals(fit: FusionFit) -> dict[str, Any]:
+    if fit.residuals is None:
+        return {}
+    labels, gain = len(fit.residuals.residuals.labels), asdict(fit.residuals.gain)
+    return {
+        "residuals": {"labels": labels, "strength": fit.residuals.strength, "log_loss_saved": gain}
+    }
+
+
 def save_combination(
     given: StageInputs,
     combination: Combination,
@@ -269,7 +278,7 @@ def save_combination(
         "calibration_method": calibrated.method,
         "calibration_losses": {name: asdict(losses) for name, losses in calibrated.losses.items()},
         "parts": {name: dict(figures) for name, figures in parts.items()},
-        **({} if fit is None else {"missing": dict(fit.missing)}),
+        **({} if fit is None else {"missing": dict(fit.missing), **_describe_residuals(fit)}),
     }
     corpus = given.corpus
     if combination.scorers is None:
