@@ -11,7 +11,8 @@ it (`apply` for pairs, `apply_floors` for labels that no source lists) and takes
 (`explain`). It is used twice:
 
 * *fusion* (`fusion`): the sources are the views of all scorers, standardised for each document. It
-  is learned on left-out scores of train.
+  is learned on left-out scores of train. Where left-out documents want it, single labels have
+  residuals on top of the weights of their frequency (`label_residuals`).
 * *calibration* (`calibration`): the sources are the network and the fused scorers, or one of them.
   It is learned on validation. Isotonic maps of the result follow where they fit left-out documents
   better.

@@ -319,9 +319,7 @@ class Combination:
             scored.trust is not None and (scored.trust < 1).any()
         ):  # base rates differ by training frequency, however high it is
             last = max(last, float(counts.max(initial=0)))
-        scores = self.calibration.apply_sparse(
-            scored.fuse(last), counts
-        )
+        scores = self.calibration.apply_sparse(scored.fuse(last), counts)
         matrix, rows = scores.matrix, np.arange(len(scored))[:, None]
         matrix.data = scored.draw(matrix.data, scores.rows, counts[matrix.indices]).astype(
             np.float32

@@ -214,9 +214,7 @@ def read_scorers(
         if any(not 0 <= label < len(labels) for label in excluded):
             raise ValueError("a label that there is not")
         known = _read_known(folder, heard[0], hashed, shared) if heard else None
-        residuals = (
-            _read_residuals(folder, hashed, len(labels)) if content.get(RESIDUALS) else None
-        )
+        residuals = _read_residuals(folder, hashed, len(labels)) if content.get(RESIDUALS) else None
         calibration = Calibration(
             linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"]))
         )

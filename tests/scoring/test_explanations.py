@@ -18,6 +18,7 @@ from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.explanations import BY_ATTENTION, LEAST_WEIGHT, Explanation, explain
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
+from plant_cli.scoring.label_residuals import LabelResiduals
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.opened_models import OpenModel, open_model
 from plant_cli.scoring.score_sums import join_reasons
@@ -107,6 +108,32 @@ def test_the_log_odds_of_an_added_label_are_those_that_are_shown() -> None:
     assert [
         one.log_odds > other.log_odds + 1e-6 for one, other in zip(found, before, strict=True)
     ].count(True) in (1, 2, 3)
+
+
+@pytest.mark.parametrize("calibration", [STRAIGHT, BENT])
+def test_a_label_with_a_residual_has_a_weight_of_its_own(calibration: Calibration) -> None:
+    """Its parts add up to what is shown, and no other label changes."""
+    plain = build(calibration)
+    assert plain.combination is not None
+    scorers = plain.combination.scorers
+    assert scorers is not None
+    own = np.linspace(0.5, -0.5, len(scorers.fusion.weights) + 1)[None]
+    one = LabelResiduals(labels=np.array([2]), added=own)
+    plain, model = (
+        replace(
+            plain,
+            combination=replace(plain.combination, scorers=replace(scorers, residuals=residuals)),
+        )
+        for residuals in (None, one)
+    )
+    found, before = explain_all(model, TEXT), explain_all(plain, TEXT)
+    check_sums(found, score(model, TEXT))
+    assert [one.log_odds != other.log_odds for one, other in zip(found, before, strict=True)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_words_add_up_to_their_part(monkeypatch: pytest.MonkeyPatch) -> None:

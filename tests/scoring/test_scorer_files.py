@@ -22,6 +22,7 @@ from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ScorerError
 from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.label_residuals import LabelResiduals
 from plant_cli.scoring.packed_arrays import pack_arrays
 from plant_cli.scoring.scorer_files import PACKED, SCORERS_FILE, read_scorers, write_scorers
 
@@ -131,6 +132,35 @@ def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) 
     assert again.frequencies.tolist() == list(range(9000))
     (tmp_path / "scorers" / "_words.safetensors").unlink()
     with pytest.raises(ArtefactError, match="words"):
+        read(tmp_path)
+
+
+def test_residuals_of_labels_are_read_again(tmp_path: Path) -> None:
+    residuals = LabelResiduals(labels=np.array([1]), added=np.array([[0.1, -1 / 3, 0.0, 2.0]]))
+    assert STORED.scorers is not None
+    write(tmp_path, replace(STORED, scorers=replace(STORED.scorers, residuals=residuals)))
+    found = read(tmp_path)
+    assert found is not None
+    assert found.scorers is not None
+    assert found.scorers.residuals is not None
+    np.testing.assert_array_equal(found.scorers.residuals.labels, residuals.labels)
+    np.testing.assert_array_equal(found.scorers.residuals.added, residuals.added)
+    write(tmp_path, STORED)
+    assert not (tmp_path / "scorers" / "_residuals.safetensors").exists()
+    found = read(tmp_path)
+    assert found is not None
+    assert found.scorers is not None
+    assert found.scorers.residuals is None
+
+
+@pytest.mark.parametrize("labels", [[0, 2], [1, 1], [-1, 1], [0]])
+def test_residuals_of_labels_that_there_are_not_are_refused(
+    tmp_path: Path, labels: list[int]
+) -> None:
+    assert STORED.scorers is not None
+    residuals = LabelResiduals(labels=np.array(labels), added=np.zeros((2, 4)))
+    write(tmp_path, replace(STORED, scorers=replace(STORED.scorers, residuals=residuals)))
+    with pytest.raises(ArtefactError, match="damaged"):
         read(tmp_path)
 
 
