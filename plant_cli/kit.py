@@ -13,19 +13,9 @@ from plant_cli.data.blocks import (
     top_k,
     work_ahead,
 )
-from plant_cli.data.classifications import (
-    System,
-    add_dot,
-)
-from plant_cli.data.decision_words import (
-    read_decision,
-)
-from plant_cli.data.documents import (
-    DOCUMENT_SCHEMA,
-    find_used_labels,
-    parts_of,
-    with_parts,
-)
+from plant_cli.data.classifications import System, add_dot
+from plant_cli.data.decision_words import read_decision
+from plant_cli.data.documents import DOCUMENT_SCHEMA, find_used_labels, parts_of, with_parts
 from plant_cli.data.files import (
     hash_file,
     hash_strings,
@@ -34,13 +24,8 @@ from plant_cli.data.files import (
     write_json,
     write_json_lines,
 )
-from plant_cli.data.label_cells import (
-    MISSING,
-    LabelForm,
-)
-from plant_cli.data.label_forms import (
-    find_label_form,
-)
+from plant_cli.data.label_cells import MISSING, LabelForm
+from plant_cli.data.label_forms import find_label_form
 from plant_cli.data.lines import (
     FORMATS,
     LINES_LISTED,
@@ -75,17 +60,8 @@ from plant_cli.data.tensors import (
     unpack_strings,
     write_tensors,
 )
-from plant_cli.data.text_tables import (
-    peek_text,
-    read_rows,
-    shorten,
-    show_names,
-    unwrap_rows,
-)
-from plant_cli.data.vocabularies import (
-    read_vocabulary,
-    resolve_titles,
-)
+from plant_cli.data.text_tables import peek_text, read_rows, shorten, show_names, unwrap_rows
+from plant_cli.data.vocabularies import read_vocabulary, resolve_titles
 from plant_cli.data.words import (
     LONGEST_REMEMBERED,
     choose_columns,
@@ -117,13 +93,8 @@ from plant_cli.relevance.mutual_information import (
     entropy,
     mutual_information,
 )
-from plant_cli.runs.processes import (
-    default_threads,
-    sharing_mode,
-)
-from plant_cli.runs.steps import (
-    is_at_hand,
-)
+from plant_cli.runs.processes import default_threads, sharing_mode
+from plant_cli.runs.steps import is_at_hand
 from plant_cli.scoring.sparse_scores import (
     DOCUMENT_LABEL_PAIRS,
     LABELS_LISTED,
