@@ -16,6 +16,7 @@ import pytest
 from plant_cli.api.specs import KINDS
 
 ROOT = Path(__file__).parents[2]
+CONTAINERFILE = ROOT / "docs/examples/container/Containerfile"
 CHILDREN = sorted(
     path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").is_file()
 )
@@ -55,7 +56,7 @@ def test_every_plugin_is_type_checked_and_kept_apart(project: dict[str, Any]) ->
 
 
 def test_the_container_file_copies_all_that_the_wheel_is_made_of(project: dict[str, Any]) -> None:
-    lines = (ROOT / "docs/examples/container/Containerfile").read_text("utf-8").splitlines()
+    lines = CONTAINERFILE.read_text("utf-8").splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {
@@ -68,6 +69,28 @@ def test_the_container_file_copies_all_that_the_wheel_is_made_of(project: dict[s
         name.split("/")[0] if name.startswith("plugins/") else name for name in needed
     } <= copied
     assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_the_light_image_installs_as_the_docs_say() -> None:
+    lines = (ROOT / "docs/operating.md").read_text("utf-8").splitlines()
+    command = next(line for line in lines if "requirements-light.lock" in line)
+    assert f"RUN {command}" in CONTAINERFILE.read_text("utf-8").splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["light", "full"])
+def test_the_image_is_built(target: str) -> None:
+    found = [name for name in ("podman", "docker", "buildah") if shutil.which(name)]
+    working = [
+        name
+        for name in found
+        if subprocess.run([name, "info"], capture_output=True, check=False).returncode == 0
+    ]
+    if not working:
+        pytest.skip("none of podman, docker and buildah works here")
+    command = [working[0], "build", "--target", target, "-f", str(CONTAINERFILE), "."]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def build_wheel(folder: Path, tree: Path = ROOT) -> Path:
