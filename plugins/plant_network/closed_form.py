@@ -7,16 +7,16 @@ With means c̄ and ȳ over train,
     w = (Σ (c_d − c̄)(c_d − c̄)ᵀ + λ I)⁻¹ Σ (y_d − ȳ)(c_d − c̄)
 
 or, where documents are fewer than dimensions, the same from the products of documents with one
-another. A decoder whose classifiers see the mean m_d of a document, too, has [c_d; ς m_d] in the
-place of c_d: the ridge of the mean is then λ / ς². The logit is
+another. The logit is
 
-    z = a w·(c − c̄) + γ s + b log-odds(ȳ) + e
+    z = a w·(c − c̄) + u v·(m − m̄) + γ s + b log-odds(ȳ) + e
 
-where s is the strength of the label's attention, less its mean over train. a, γ, b and e depend on
-the number n of the label's training documents alone: each is linear in ln n between its values for
-the rarest label, the most frequent one and one between them. Logistic regression on validation
-gives these, and its likelihood also chooses λ and ς. Where labels are many, some of them choose λ
-and ς.
+where v is the ridge regression on the mean m_d of a document, which rare labels rely on (u is 0 for
+a decoder whose classifiers do not see the mean), and s the strength of the label's attention, less
+its mean over train. a, u, γ, b and e depend on the number n of the label's training documents
+alone: each is linear in ln n between its values for the rarest label, the most frequent one and one
+between them. Logistic regression on validation gives these, and its likelihood also chooses the λ
+of both regressions. Where labels are many, some of them choose it.
 
 With c_d = m_d + δ_d, only δ_d is the label's own, and it is 0 where attention is even: in most
 documents, if attention is relevance alone. Then Σ c cᵀ is Σ m mᵀ, which all labels share, and
@@ -30,8 +30,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product, takewhile
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,10 +48,8 @@ from plant_network.hardware import Hardware
 from plant_network.materials import Material
 from plant_network.reading import Rows, lengths, sorted_batches
 
-RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 """λ that are tried."""
-MEAN_SHARES = (0.5, 2.0)
-"""ς that are tried: rare labels have few words of their own, and rely on the mean."""
 RIDGE_SHARPNESSES = (0.0, 0.25)
 """Factors on the learned part of attention that are tried: relevance in the scores is sharp
 already.
@@ -63,7 +61,7 @@ train.
 CHANGES_HELD = 1 << 26
 """Numbers of changes that are held before they are added to the sums of their labels."""
 RIDGE_LABELS = 500
-"""Labels that choose λ and ς: of more, some are drawn."""
+"""Labels that choose λ: of more, some are drawn."""
 KNOTS = 3
 """Numbers of training documents at which the weights of the parts are given."""
 PART_PENALTY = 1.0
@@ -77,43 +75,36 @@ PRIOR_MARGIN = 1e-6
 NEWTON_STEPS, LEAST_FALL, SMALLEST_SCALE = 50, 1e-7, 1e-12
 
 
-class Penalty(NamedTuple):
-    """How strongly a regression is held back."""
-
-    ridge: float  # λ
-    share: float  # ς; 0: classifiers do not see the mean
-
-    def __str__(self) -> str:
-        return f"λ {self.ridge:g}" + (f", ς {self.share:g}" if self.share else "")
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClosedForm:
     """What was chosen on validation."""
 
-    penalty: Penalty
+    ridge: float  # λ of the regression on what is gathered
+    of_mean: float  # λ of the regression on the mean; NaN where classifiers do not see it
     knots: Floats  # training documents of labels, rising [K]
-    parts: Tensor  # a, γ, b and e at each knot [4, K]
+    parts: Tensor  # a, u, γ, b and e at each knot [5, K]
     loss: float  # mean penalised cross-entropy of a document
 
     def at(self, counts: Ints) -> Tensor:
-        """a, γ, b and e of labels, by their numbers of training documents [4, l]."""
+        """a, u, γ, b and e of labels, by their numbers of training documents [5, l]."""
         basis = torch.from_numpy(spline_basis(counts, self.knots))
         return self.parts @ basis.T.to(self.parts)
 
     def __str__(self) -> str:
+        of_mean = "" if np.isnan(self.of_mean) else f", of the mean {self.of_mean:g}"
+        penalties = f"λ {self.ridge:g}{of_mean}"
         shown = [
-            f"{scale:.1f} · regression + {strength:.2f} · strength of attention + {prior:.2f} · "
-            f"log-odds of frequency {constant:+.2f}"
-            for scale, strength, prior, constant in self.parts.T.tolist()
+            f"{scale:.1f} · regression + {mean:.1f} · that of the mean + {strength:.2f} · strength "
+            f"of attention + {prior:.2f} · log-odds of frequency {constant:+.2f}"
+            for scale, mean, strength, prior, constant in self.parts.T.tolist()
         ]
         if len(shown) == 1:
-            return f"{self.penalty}, logit = {shown[0]}"
+            return f"{penalties}, logit = {shown[0]}"
         labels = (
             f"{logit} for labels of {count:,.0f}"
             for logit, count in zip(shown, self.knots, strict=True)
         )
-        return f"{self.penalty}, logit = {'; '.join(labels)} training documents"
+        return f"{penalties}, logit = {'; '.join(labels)} training documents"
 
 
 @torch.no_grad()
@@ -146,17 +137,16 @@ def fit_classifiers(
     drawn = _draw(network.labels, RIDGE_LABELS, seed)
     judged = _draw(len(validation.split), SCORES_JUDGED // network.labels, seed)
     regression = _Regression(decoder, train, validation, judged, hardware, batch, session)
-    shares = MEAN_SHARES if decoder.sees_mean else (0.0,)
-    tried = [Penalty(ridge, share) for share in shares for ridge in RIDGES]
-    chosen, solved = _choose(regression, drawn, tried)
+    chosen, solved = _choose(regression, drawn, RIDGES, RIDGES if decoder.sees_mean else ())
     if len(drawn) < len(every):
         del solved
-        chosen, solved = _choose(regression, every, [chosen.penalty])
-    scale, strength, prior, constant = chosen.at(_count(train, every)).to(solved.weights)
-    weights, of_mean = scale.unsqueeze(1) * solved.weights[0]
-    constant += prior * _log_odds(train, every, weights.device)
-    constant -= scale * solved.levels[0] + strength * solved.usual
-    decoder.plant_head(weights, of_mean, constant, strength)
+        again = (chosen.of_mean,) if decoder.sees_mean else ()
+        chosen, solved = _choose(regression, every, (chosen.ridge,), again)
+    scale, mean, strength, prior, constant = chosen.at(_count(train, every)).to(solved.usual)
+    constant += prior * _log_odds(train, every, constant.device) - strength * solved.usual
+    constant -= scale * solved.gathered.levels[0] + mean * solved.of_mean.levels[0]
+    own = scale.unsqueeze(1) * solved.gathered.weights[0]
+    decoder.plant_head(own, mean.unsqueeze(1) * solved.of_mean.weights[0], constant, strength)
     session.reporter.note(
         f"classifiers in closed form: {chosen}, by {len(judged):,} documents of validation"
     )
@@ -167,9 +157,9 @@ def count_regressions(decoder: ClosedFormDecoder, labels: int, documents: int) -
     """How many systems of equations are solved for the classifiers of a decoder, and of how many
     unknowns each is, at most.
     """
-    ways = len(RIDGES) * (len(MEAN_SHARES) if decoder.sees_mean else 1)
+    ways = len(RIDGES)
     solved = ways * labels if labels <= RIDGE_LABELS else ways * RIDGE_LABELS + labels
-    return solved, min(documents, decoder.gathered_size * (1 + decoder.sees_mean))
+    return solved, min(documents, decoder.gathered_size)
 
 
 def _draw(count: int, most: int, seed: int) -> Rows:
@@ -198,34 +188,69 @@ def _place_knots(counts: Ints) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Solved:
+class _Weights:
     """Regressions of some labels l, with F penalties."""
 
-    weights: Tensor  # of what is gathered, and of the mean [F, 2, l, H]
+    weights: Tensor  # [F, l, H]
     levels: Tensor  # what they give on average over train [F, l]
-    usual: Tensor  # mean strength over train [l]
     scores: Tensor  # of documents of validation, less that level [F, n, l]
-    strengths: Tensor  # the strength of attention there, less its mean over train [n, l]
+
+    @classmethod
+    def empty(cls, ways: int, documents: int, labels: int, size: int, device: Any) -> _Weights:
+        """Some that are all 0."""
+        new = partial(torch.zeros, device=device)
+        return cls(new(ways, labels, size), new(ways, labels), new(ways, documents, labels))
+
+    def take(self, number: int) -> _Weights:
+        """Those with one penalty."""
+        one = slice(number, number + 1)
+        return _Weights(self.weights[one], self.levels[one], self.scores[one])
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The regressions of some labels l on what they gather and on the mean, and the strength of
+    their attention.
+    """
+
+    gathered: _Weights
+    of_mean: _Weights  # where no classifier sees the mean, one that is 0
+    usual: Tensor  # mean strength over train [l]
+    strengths: Tensor  # strength in documents of validation, less that mean [n, l]
 
 
 def _choose(
-    regression: _Regression, labels: Rows, penalties: Sequence[Penalty]
+    regression: _Regression, labels: Rows, ridges: Sequence[float], of_mean: Sequence[float]
 ) -> tuple[ClosedForm, _Solved]:
-    """The best penalty for some labels, with the weights of the parts, and the regressions with
-    it.
+    """The best penalties for some labels, first that of the mean, with the weights of the parts,
+    and the regressions with these.
     """
-    solved = regression.solve(labels, penalties)
+    solved = regression.solve(labels, ridges, of_mean)
     gold = regression.validation.split.gold[regression.judged][:, labels].toarray() != 0
-    prior = _log_odds(regression.train, labels, solved.scores.device)
+    prior = _log_odds(regression.train, labels, solved.usual.device)
     target = torch.from_numpy(gold).to(prior.device)
     counts = _count(regression.train, labels)
+
+    def fit(scores: Tensor, mean: Tensor, ridge: float, ridge_of_mean: float) -> ClosedForm:
+        parts, knots, loss = _fit_parts(
+            [scores, mean, solved.strengths, prior], counts=counts, gold=target
+        )
+        return ClosedForm(ridge=ridge, of_mean=ridge_of_mean, knots=knots, parts=parts, loss=loss)
+
+    def find_best(fits: list[ClosedForm]) -> int:
+        return min(range(len(fits)), key=lambda number: fits[number].loss)
+
+    mean, nothing = 0, torch.zeros_like(solved.strengths)
+    if len(of_mean) > 1:
+        alone = [fit(nothing, one, np.nan, np.nan) for one in solved.of_mean.scores]
+        mean = find_best(alone)
+    taken = solved.of_mean.take(mean)
     fits = [
-        _fit_parts(penalty, scores, solved.strengths, prior, counts, target)
-        for penalty, scores in zip(penalties, solved.scores, strict=True)
+        fit(scores, taken.scores[0], ridge, of_mean[mean] if of_mean else np.nan)
+        for ridge, scores in zip(ridges, solved.gathered.scores, strict=True)
     ]
-    best = min(range(len(fits)), key=lambda number: fits[number].loss)
-    one = slice(best, best + 1)
-    return fits[best], replace(solved, weights=solved.weights[one], levels=solved.levels[one])
+    best = find_best(fits)
+    return fits[best], replace(solved, gathered=solved.gathered.take(best), of_mean=taken)
 
 
 @dataclass(frozen=True)
@@ -240,15 +265,14 @@ class _Regression:
     batch: Room | int
     session: Session
 
-    def solve(self, labels: Rows, penalties: Sequence[Penalty]) -> _Solved:
-        """The regressions of some labels, scored on validation."""
+    def solve(self, labels: Rows, ridges: Sequence[float], of_mean: Sequence[float]) -> _Solved:
+        """The regressions of some labels with some penalties, scored on validation."""
         size, device = self.decoder.gathered_size, self.hardware.device
-        ways, count = len(penalties), len(labels)
+        shape, count = (len(self.judged), len(labels), size, device), len(labels)
         solved = _Solved(
-            weights=torch.zeros(ways, 2, count, size, device=device),
-            levels=torch.zeros(ways, count, device=device),
+            gathered=_Weights.empty(len(ridges), *shape),
+            of_mean=_Weights.empty(max(1, len(of_mean)), *shape),
             usual=torch.zeros(count, device=device),
-            scores=torch.zeros(ways, len(self.judged), count, device=device),
             strengths=torch.zeros(len(self.judged), count, device=device),
         )
         held = BYTES_HELD["cpu" if device.type == "cpu" else "cuda"]
@@ -257,32 +281,39 @@ class _Regression:
             for first in range(0, count, room):
                 some = slice(first, min(first + room, count))
                 sums = self._add_up(torch.from_numpy(labels[some]).to(device))
-                weights = solved.weights[:, :, some] = sums.solve(penalties, held)
-                solved.levels[:, some] = (weights * sums.centres).sum((1, 3))
                 solved.usual[some] = sums.strengths
+                found = solved.gathered.weights[:, some] = sums.solve(ridges, held)
+                solved.gathered.levels[:, some] = (found * sums.centres).sum(2)
+                if of_mean:
+                    found = solved.of_mean.weights[:, some] = sums.solve_means(of_mean)
+                    solved.of_mean.levels[:, some] = found @ sums.mean
                 self._score(labels, some, solved)
                 task.advance(some.stop - some.start)
-        self.hardware.processes.add([solved.scores, solved.strengths])
+        self.hardware.processes.add(
+            [solved.gathered.scores, solved.of_mean.scores, solved.strengths]
+        )
         return solved
 
     def _add_up(self, labels: Tensor) -> _Sums:
         documents = np.arange(len(self.train.split))
         gold = self.train.split.gold[:, labels.cpu().numpy()]
         targets = torch.from_numpy(gold.toarray().astype(np.float32)).to(labels.device)
-        sums = _Sums(targets, self.decoder.gathered_size, sees_mean=self.decoder.sees_mean)
+        sums = _Sums(targets, self.decoder.gathered_size)
         for rows, found in self._read(self.train, documents, labels):
             sums.add(rows, found)
         sums.finish(self.hardware.processes)
         return sums
 
     def _score(self, labels: Rows, some: slice, solved: _Solved) -> None:
-        own, of_mean = solved.weights[:, :, some].unbind(1)
-        wanted = torch.from_numpy(labels[some]).to(own.device)
+        own, of_mean = solved.gathered, solved.of_mean
+        wanted = torch.from_numpy(labels[some]).to(solved.usual.device)
         for rows, found in self._read(self.validation, self.judged, wanted):
-            scores = torch.einsum("bv,flv->fbl", found.mean, own + of_mean)
-            scores -= solved.levels[:, some].unsqueeze(1)
-            scores += torch.einsum("blv,flv->fbl", found.change, own)
-            solved.scores[:, rows, some] = scores
+            weights = own.weights[:, some]
+            scores = torch.einsum("bv,flv->fbl", found.mean, weights)
+            scores += torch.einsum("blv,flv->fbl", found.change, weights)
+            own.scores[:, rows, some] = scores - own.levels[:, some].unsqueeze(1)
+            scores = torch.einsum("bv,flv->fbl", found.mean, of_mean.weights[:, some])
+            of_mean.scores[:, rows, some] = scores - of_mean.levels[:, some].unsqueeze(1)
             solved.strengths[rows, some] = found.strength - solved.usual[some]
 
     def _read(
@@ -306,13 +337,13 @@ class _Sums:
     """What the regressions of some labels need of train: sums over all documents, of which each
     label's own part is that of the documents where its attention is not even.
 
-    Of few documents (N below the size of what a classifier sees) the changes themselves are kept.
+    Of few documents (N below the size of what is gathered) the changes themselves are kept.
     """
 
-    def __init__(self, targets: Tensor, size: int, *, sees_mean: bool) -> None:
+    def __init__(self, targets: Tensor, size: int) -> None:
         documents, labels = targets.shape
         self.targets, self.size = targets, size
-        self.few = documents < size * (2 if sees_mean else 1)
+        self.few = documents < size
         new = partial(torch.zeros, device=targets.device)
         self.means = new(documents, size)
         self.totals = new(2, labels, size)  # Σ δ over all documents, and over the label's own
@@ -355,58 +386,54 @@ class _Sums:
         documents = len(self.means)
         processes.add([self.means, self.totals, self.strengths, self.own, self.has_own])
         self.strengths /= documents
-        mean = self.means.mean(0)
-        self.means -= mean
+        self.mean = self.means.mean(0)  # [H]
+        self.means -= self.mean
         self.change = self.totals[0] / documents  # δ̄ [l, H]
-        self.centres = torch.stack([mean + self.change, mean.expand_as(self.change)])  # [2, l, H]
+        self.centres = self.mean + self.change  # c̄ [l, H]
         if not self.few:
-            self.own[1] -= self.totals[0].unsqueeze(2) * mean
+            self.own[1] -= self.totals[0].unsqueeze(2) * self.mean
 
-    def solve(self, penalties: Sequence[Penalty], held: int) -> Tensor:
-        """Weights of what is gathered and of the mean for each penalty [F, 2, l, H], with so many
-        bytes for the squares of labels.
+    def solve(self, ridges: Sequence[float], held: int) -> Tensor:
+        """Weights of what is gathered for each penalty [F, l, H], with so many bytes for the
+        squares of labels.
         """
         own, shared = (self.has_own > 0).nonzero()[:, 0], (self.has_own == 0).nonzero()[:, 0]
-        width = len(self.means) if self.few else 2 * self.size
+        width = min(len(self.means), self.size)
         groups = [
             some.unsqueeze(1) for some in torch.split(own, max(1, held // (16 * width * width)))
         ]
         if len(shared):  # attention is even everywhere: one regression for all of them
             groups.append(shared.unsqueeze(0))
         solve = self._solve_by_documents if self.few else self._solve_by_dimensions
-        weights = self.means.new_zeros(len(penalties), *self.centres.shape)
-        for share, labels in product({penalty.share for penalty in penalties}, groups):
-            these = [number for number, one in enumerate(penalties) if one.share == share]
-            found = solve(labels, [penalties[number].ridge for number in these], share)
-            for number, of_penalty in zip(these, found, strict=True):  # [g, k, V]
-                weights[number, 0, labels] = of_penalty[..., : self.size]
-                if share:
-                    weights[number, 1, labels] = share * of_penalty[..., self.size :]
+        weights = self.means.new_zeros(len(ridges), *self.centres.shape)
+        for labels in groups:
+            weights[:, labels] = solve(labels, ridges)  # [F, g, k, H]
         return weights
 
-    def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float], share: float) -> Tensor:
-        """Weights [F, g, k, V] of labels [g, k]: those of a group share their squares."""
+    def solve_means(self, ridges: Sequence[float]) -> Tensor:
+        """Weights of the mean alone for each penalty [F, l, H]."""
+        centred = (self.targets - self.targets.mean(0)).T.unsqueeze(0)  # [1, l, N]
+        if self.few:
+            squares = (self.means @ self.means.T).unsqueeze(0)
+            return (_solve(squares, centred, ridges) @ self.means)[:, 0]
+        squares = (self.means.T @ self.means).unsqueeze(0)
+        return _solve(squares, centred @ self.means, ridges)[:, 0]
+
+    def _solve_by_dimensions(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
+        """Weights [F, g, k, H] of labels [g, k]: those of a group share their squares."""
         first = labels[:, 0]
-        even = self.means.T @ self.means
-        squares, mixed = self.own[0, first] + even, self.own[1, first]
-        squares += mixed + mixed.mT
+        mixed = self.own[1, first]
+        squares = self.own[0, first] + self.means.T @ self.means + mixed + mixed.mT
         spread = self.change[first]
         squares -= len(self.means) * spread.unsqueeze(2) * spread.unsqueeze(1)
-        right = self.targets.T @ self.means  # [l, H]
-        own = right + self.totals[1] - self.targets.sum(0).unsqueeze(1) * self.change
-        if not share:
-            return _solve(squares, own[labels], ridges)
-        mixed = share * (mixed + even)
-        even = (share**2 * even).expand_as(squares)
-        both = torch.cat([torch.cat([squares, mixed], 2), torch.cat([mixed.mT, even], 2)], 1)
-        return _solve(both, torch.cat([own, share * right], 1)[labels], ridges)
+        own = self.targets.T @ self.means + self.totals[1]  # [l, H]
+        own -= self.targets.sum(0).unsqueeze(1) * self.change
+        return _solve(squares, own[labels], ridges)
 
-    def _solve_by_documents(self, labels: Tensor, ridges: Sequence[float], share: float) -> Tensor:
+    def _solve_by_documents(self, labels: Tensor, ridges: Sequence[float]) -> Tensor:
         """The same, from the products of documents with one another."""
         first = labels[:, 0]
         states = self.means + self.own[first] - self.change[first].unsqueeze(1)  # [g, N, H]
-        if share:
-            states = torch.cat([states, (share * self.means).expand_as(states)], dim=2)
         centred = (self.targets - self.targets.mean(0)).T
         solved = _solve(torch.bmm(states, states.mT), centred[labels], ridges)
         return solved @ states
@@ -425,19 +452,20 @@ def _solve(squares: Tensor, right: Tensor, ridges: Sequence[float]) -> Tensor:
 
 
 def _fit_parts(
-    penalty: Penalty, scores: Tensor, strengths: Tensor, prior: Tensor, counts: Ints, gold: Tensor
-) -> ClosedForm:
-    """Weights of the parts at each knot by logistic regression on pairs [n, l], by Newton's method
-    with halved steps.
+    parts_of: Sequence[Tensor], *, counts: Ints, gold: Tensor
+) -> tuple[Tensor, Floats, float]:
+    """Weights of the parts (regression, that of the mean, strength [n, l] and log-odds of frequency
+    [l]) at each knot [5, K] by logistic regression on pairs [n, l], by Newton's method with halved
+    steps; the knots; the loss.
     """
     knots = _place_knots(counts)
-    basis = torch.from_numpy(spline_basis(counts, knots)).to(scores.device)  # [l, K]
-    one = torch.ones_like(scores)
-    parts = torch.stack([scores, strengths, prior.expand_as(scores), one]).double()  # [4, n, l]
+    basis = torch.from_numpy(spline_basis(counts, knots)).to(gold.device)  # [l, K]
+    one = torch.ones_like(parts_of[0])
+    parts = torch.stack([part.expand_as(one) for part in (*parts_of, one)]).double()  # [5, n, l]
     scale = parts.square().mean((1, 2)).sqrt().clamp_min(SMALLEST_SCALE).unsqueeze(1)
     parts /= scale.unsqueeze(2)
     start = basis.new_zeros(len(parts), len(knots))  # [4, K]
-    start[2] = scale[2]  # log-odds of frequency: what is known without reading
+    start[3] = scale[3]  # log-odds of frequency: what is known without reading
     target = gold.double()
 
     def logits(at: Tensor) -> Tensor:
@@ -462,4 +490,4 @@ def _fit_parts(
         if loss - new <= LEAST_FALL * loss:
             break
         weights, loss = weights - share * step, new
-    return ClosedForm(penalty=penalty, knots=knots, parts=weights / scale, loss=loss / len(gold))
+    return weights / scale, knots, loss / len(gold)
