@@ -276,9 +276,9 @@ class ScoredDocuments:
         logits = self.scorers.fusion.apply(
             self.pairs.look_up(rows, labels), self.scorers.train_counts[labels]
         )
-        if self.added is None:
-            return logits
-        return logits + np.append(self.added, 0.0)[self.pairs.find(rows, labels)]
+        if self.added is not None:
+            logits += np.append(self.added, 0.0)[self.pairs.find(rows, labels)]
+        return logits
 
     def draw(self, logits: npt.NDArray[Any], rows: Ints, counts: Ints) -> npt.NDArray[Any]:
         """Logits of any shape, drawn to base rates as far as documents are not believed, by the

@@ -118,7 +118,7 @@ def fit_residuals(
     def lose(logits: Floats) -> Floats:
         """The log loss of each document [B]."""
         losses = np.logaddexp(0.0, np.where(right, -logits, logits))
-        return np.bincount(pairs.rows[used], losses[used], pairs.shape[0])
+        return np.bincount(pairs.rows[used], losses[used], pairs.shape[0]).astype(np.float64)
 
     gains = [Gain.of(lose(base) - lose(base + added)) for added in crossed]
     best = max(gains, key=lambda gain: gain.mean)
@@ -175,7 +175,9 @@ class _Block:
                 slope = (wrong[:, None, :] @ self.x)[:, 0] + strength * found
                 bend = self.x * (share * (1 - share) * used)[:, :, None]
                 curvature = bend.transpose(0, 2, 1) @ self.x + strength * unit
-                step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+                step: Floats = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0].astype(
+                    np.float64, copy=False
+                )
                 moved = self.look(step)
                 far = np.abs(moved).max(axis=1, where=used, initial=1e-9)
                 length = (np.log1p(far) / far)[:, None]
