@@ -1,6 +1,12 @@
 """The first version's backbone `awd-lstm`, and the stage `pretrain-lm` that makes its
-vocabulary and its weights. They need torch, and of `plant_network` devices (`hardware`) and
-trainable layers.
+vocabulary and its weights.
+
+`language_model` is the network: an LSTM with dropped weights, its vocabulary and the streams of
+tokens that it is trained on. `pretraining` trains it with checkpoints, `language_model_files` reads
+and writes weights, also those that others published, and `lstm_backbone` reads documents with it,
+window by window.
+
+They need torch, and of `plant_network` devices (`hardware`) and trainable layers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,13 @@
-"""The decoders: their specs and options. They need torch, and of `plant_network` what computes
-(`compute`).
+"""The decoders: from hidden states of a document to a score for each label.
+
+This page has their options and registers them. `label_attention` is the decoder that is planted by
+default, `planted_l2r` that of the first version, `published_decoders` those of others. They share
+`label_tables` (a row for each label, and its classifier), `word_tables` (a row for each word of the
+relevance table), `planted_prior` (relevance that stays in the attention) and `pooled_states` (the
+mean of a document). Their engine is `attention` with its `attention_kernels` for graphics cards;
+`gathering` says what each label's attention gathers.
+
+They need torch, and of `plant_network` what computes (`compute`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The relevance signals: their specs and options."""
+"""The relevance signals: how strongly a word speaks for a label, from four counts.
+
+This page has their specs and options and registers them: `mig` (mutual information), `chi2`,
+`npmi`, `pmi`, `jaccard`, `tf` and `random`, to measure the others by. `association` has the
+formulas. Each gets blocks of counts (documents with the word, with the label, with both) and gives
+a value for each pair; counting, and what of the values is kept, is the core's (`relevance`).
+
+They need numpy; of the core only `plant_cli.api` and the kit.
+"""
 
 from __future__ import annotations
 
