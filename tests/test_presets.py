@@ -14,6 +14,8 @@ import pytest
 import yaml
 from builders import read_stage, run_at
 from plant_backbones.profile import CausalOptions
+from plant_datasets.synthetic_clinic import generate
+from round_trips import write_format
 from safetensors.torch import load_file
 from transformers import MistralConfig
 
@@ -463,3 +465,22 @@ def test_a_recipe_of_the_paper_can_be_tried_out(name: str, tmp_path: Path) -> No
         assert record["options"]["epochs"] == wanted
         assert record["sections"]["data"]["documents"] == 16
     assert "significance" in done
+
+
+@pytest.mark.parametrize("name", ["eurlex-4k", "wiki10-31k"])
+def test_a_published_corpus_is_compared_where_its_files_are(name: str, tmp_path: Path) -> None:
+    """Made-up files in the form of the download."""
+    texts = generate(documents=60, labels=12, seed=3)
+    (tmp_path / name).mkdir()
+    write_format("pecos", texts, tmp_path / name)
+    done = run_at(
+        tmp_path / "run",
+        "run",
+        *(value for value in TINY if value.startswith(("model.", "machine."))),
+        f"data.path={tmp_path / name}",
+        flags={"run": {"recipe": f"paper/{name}", "smoke": True}},
+    ).data
+    assert {"finetune", "finetune-uniform", "finetune-pooled", "significance"} <= set(done)
+    record = read_stage(tmp_path / "run", "finetune-uniform")
+    assert record["sections"]["data"]["dataset"]["name"] == name
+    assert record["options"]["init"] == "random"

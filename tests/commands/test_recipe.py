@@ -48,7 +48,7 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
         ),
         ("significance: {systems: [finetune, finetune]}", "'finetune' is given twice"),
         ("thresholds: {target: [precision]}", "the target 'precision' cannot be read"),
-        ("thresholds: {}", "no target is given"),
+        ("thresholds: {target: []}", "no target is given"),
         (
             "predict: {systems: [finetune, other]}",
             "systems are named, but not what to do with them",
