@@ -37,7 +37,7 @@ from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.averaging import average_splits
 from plant_cli.scoring.cuts import Cut, cut_summary
-from plant_cli.scoring.decisions import BANDS, read_thresholds, write_thresholds
+from plant_cli.scoring.decisions import BANDS_FILE, read_thresholds, write_thresholds
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network, load_model
 from plant_cli.scoring.opened_models import find_source
@@ -112,7 +112,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     )
     if output is not None:
         hash_, count = corpus.labels.hash, len(corpus.labels)
-        bands = thresholds or read_thresholds(folder, hash_, count, BANDS)
+        bands = thresholds or read_thresholds(folder, hash_, count, BANDS_FILE)
         left_out = ["why"] if any(corpus.labels.titles) else ["title", "why"]
         write_suggestions(
             output,

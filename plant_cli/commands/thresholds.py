@@ -18,7 +18,7 @@ from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresho
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
     DECISIONS,
-    Judged,
+    ScoredGold,
     are_probabilities,
     choose_bands,
     decide_left_out,
@@ -48,12 +48,12 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
             f"the scores of {path.name} are not probabilities: there are no expected values"
         )
     refuse_unreachable(predictions, gold, targets, path.name)
-    judged = Judged.of(predictions, gold)
+    judged = ScoredGold.of(predictions, gold)
     chosen = choose_bands(judged, targets)
     decided = {"validation": (decide_left_out(judged, targets, seed), predictions, gold)}
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
-        masks = find_decisions(Judged.of(scored, other), chosen)
+        masks = find_decisions(ScoredGold.of(scored, other), chosen)
         decided[options.measure] = (masks, scored, other)
     drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
     content = record_decisions(

@@ -61,7 +61,7 @@ Decided = tuple[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class ScoredGold:
     """Predictions beside the gold labels of their documents; see `find_cuts`."""
 
     top: Integers  # [N, K]
@@ -70,7 +70,7 @@ class Judged:
     train_counts: Integers  # training documents of each label of the index [L]
 
     @classmethod
-    def of(cls, predictions: Predictions, gold: Gold) -> Judged:
+    def of(cls, predictions: Predictions, gold: Gold) -> ScoredGold:
         """Those of a split."""
         return cls(
             top=predictions.top,
@@ -79,7 +79,7 @@ class Judged:
             train_counts=gold.train_counts[: gold.indexed],
         )
 
-    def take(self, rows: Integers) -> Judged:
+    def take(self, rows: Integers) -> ScoredGold:
         """Those of some documents."""
         return replace(self, top=self.top[rows], scores=self.scores[rows], gold=self.gold[rows])
 
@@ -293,7 +293,7 @@ def group_by_frequency(
 
 
 def choose_thresholds(
-    judged: Judged, target: Target, enough: int | None = None
+    judged: ScoredGold, target: Target, enough: int | None = None
 ) -> ChosenThresholds:
     """The thresholds that reach a target on documents with known labels; nothing is reviewed.
 
@@ -338,7 +338,7 @@ def choose_thresholds(
     )
 
 
-def choose_bands(judged: Judged, targets: Targets) -> ChosenThresholds:
+def choose_bands(judged: ScoredGold, targets: Targets) -> ChosenThresholds:
     """Choose both thresholds of each label on documents with known labels. Under a precision, a
     label that lowers F1 is not assigned, however right the others are.
     """
@@ -377,7 +377,9 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
                 f"predictions: a recall of {best:.3f}"
             )
         else:
-            reached = bool(choose_thresholds(Judged.of(predictions, gold), target).reached.any())
+            reached = bool(
+                choose_thresholds(ScoredGold.of(predictions, gold), target).reached.any()
+            )
             what, todo = (
                 _best_precision(find_cuts(top, scores, matrix, gold.indexed)),
                 "or let a person review labels: --target f1",
@@ -406,7 +408,7 @@ def _best_precision(cuts: Cuts) -> str:
     )
 
 
-def find_decisions(judged: Judged, chosen: ChosenThresholds) -> dict[str, Booleans]:
+def find_decisions(judged: ScoredGold, chosen: ChosenThresholds) -> dict[str, Booleans]:
     """Which predictions [N, K] are assigned, reviewed and rejected."""
     known = (judged.top >= 0) & (judged.top < len(chosen.review))
     labels = np.where(known, judged.top, 0)
@@ -419,7 +421,7 @@ def find_decisions(judged: Judged, chosen: ChosenThresholds) -> dict[str, Boolea
     }
 
 
-def decide_left_out(judged: Judged, targets: Targets, seed: int) -> dict[str, Booleans]:
+def decide_left_out(judged: ScoredGold, targets: Targets, seed: int) -> dict[str, Booleans]:
     """The decisions on validation, for each document by thresholds that were chosen without its
     fifth of the documents.
     """
@@ -478,7 +480,7 @@ def measure_decisions(
     rejected. `expected_…`: what these would be if the scores were probabilities. `automatic`: the
     share of the assigned and reviewed labels that is assigned without a person.
     """
-    bounds = measure_bands(masks, Judged.of(predictions, gold), replicates, level, seed)
+    bounds = measure_bands(masks, ScoredGold.of(predictions, gold), replicates, level, seed)
     total = (
         float(predictions.scores[~np.isneginf(predictions.scores)].sum())
         if are_probabilities(predictions)
@@ -508,7 +510,7 @@ def measure_decisions(
 
 
 def measure_bands(
-    masks: Mapping[str, Booleans], judged: Judged, replicates: int, level: float, seed: int
+    masks: Mapping[str, Booleans], judged: ScoredGold, replicates: int, level: float, seed: int
 ) -> dict[str, dict[str, float | None]]:
     """For each decision `… labels`, `… precision` and `… recall`, then `automatic`, `untouched`
     (documents without a label to review) and `shown` (the recall of what is not rejected); see

@@ -22,7 +22,7 @@ from plant_cli.data.records import RECORD_FORMAT, require_recorded, require_same
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-THRESHOLDS, BANDS = "thresholds.json", "bands.json"
+THRESHOLDS, BANDS_FILE = "thresholds.json", "bands.json"
 VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
 FOR_EACH = "one number, or a list with a number or null for each label"

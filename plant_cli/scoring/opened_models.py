@@ -33,7 +33,7 @@ from plant_cli.registry import installed
 from plant_cli.runs.folder import CACHE
 from plant_cli.runs.networks import find_networks
 from plant_cli.runs.runner import RequestRunner, run_stage
-from plant_cli.scoring.decisions import BANDS, Thresholds, read_thresholds
+from plant_cli.scoring.decisions import BANDS_FILE, Thresholds, read_thresholds
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
@@ -214,7 +214,7 @@ def open_in(context: StageContext, thresholds: Thresholds | None = None) -> Open
     folder = context.input("finetune", context.tag)
     corpus = context.corpus(folder)
     labels = corpus.labels
-    chosen = thresholds or read_thresholds(folder, labels.hash, len(labels), BANDS)
+    chosen = thresholds or read_thresholds(folder, labels.hash, len(labels), BANDS_FILE)
     model = load_model(replace(find_source(context, folder), corpus=corpus))
     return OpenModel(
         model=model,

@@ -26,8 +26,8 @@ from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.targets import DEFAULT_TARGET, parse_targets
 from plant_cli.evaluation.threshold_tuning import (
-    Judged,
     Objective,
+    ScoredGold,
     choose_bands,
     decide_left_out,
     measure_bands,
@@ -36,7 +36,7 @@ from plant_cli.evaluation.threshold_tuning import (
 )
 from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.runs.session import Session
-from plant_cli.scoring.decisions import ASSIGN, BANDS, REVIEW, write_thresholds
+from plant_cli.scoring.decisions import ASSIGN, BANDS_FILE, REVIEW, write_thresholds
 from plant_cli.scoring.predictions import write_predictions
 from plant_cli.scoring.top_labels import TopLabels
 
@@ -208,7 +208,7 @@ class Judge:
         folder, and measure what it leads to.
         """
         top = self.bar(top)
-        judged = Judged(
+        judged = ScoredGold(
             top=top.labels,
             scores=top.scores,
             gold=self.gold,
@@ -223,7 +223,7 @@ class Judge:
             label_hash,
             chosen.review.tolist(),
             split=name,
-            name=BANDS,
+            name=BANDS_FILE,
         )
         masks = decide_left_out(judged, targets, FIXED_SEED)
         found = measure_bands(masks, judged, RESAMPLES, LEVEL, FIXED_SEED)

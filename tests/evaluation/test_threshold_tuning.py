@@ -20,7 +20,7 @@ from plant_cli.evaluation.targets import Target, Targets, parse_targets
 from plant_cli.evaluation.threshold_tuning import (
     CERTAINTY,
     NEVER,
-    Judged,
+    ScoredGold,
     are_probabilities,
     choose_bands,
     choose_thresholds,
@@ -162,7 +162,7 @@ def count(top, scores, gold, labels, cut):
 
 
 def judge(top, scores, gold, counts):
-    return Judged(top=top, scores=scores, gold=gold, train_counts=counts)
+    return ScoredGold(top=top, scores=scores, gold=gold, train_counts=counts)
 
 
 def is_sure(right, assigned, least):
@@ -398,12 +398,14 @@ def scored(align, good):
 
 def choose(scored, gold, *targets, review=None):
     """Bands of a target, or with a score from which all labels are reviewed."""
-    chosen = choose_bands(Judged.of(scored, gold), parse_targets(targets))
+    chosen = choose_bands(ScoredGold.of(scored, gold), parse_targets(targets))
     return chosen if review is None else replace(chosen, review=np.full(4, review))
 
 
 def decide(scored, gold, *targets, review=None):
-    return find_decisions(Judged.of(scored, gold), choose(scored, gold, *targets, review=review))
+    return find_decisions(
+        ScoredGold.of(scored, gold), choose(scored, gold, *targets, review=review)
+    )
 
 
 def test_bands_by_hand(gold, scored):
@@ -413,7 +415,7 @@ def test_bands_by_hand(gold, scored):
     decision = choose(scored, gold, "precision=0.75", review=0.15)
     assert (decision.names, np.unique(decision.assign).tolist()) == (("≥1",), [pytest.approx(0.65)])
     found = measure_decisions(
-        find_decisions(Judged.of(scored, gold), decision), scored, gold, **NOTHING
+        find_decisions(ScoredGold.of(scored, gold), decision), scored, gold, **NOTHING
     )
     shown = {
         name: [found[name][figure]["value"] for figure in ("labels", "precision", "recall")]
@@ -485,7 +487,7 @@ def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
 def test_a_document_is_decided_without_itself(gold, scored):
     """Another label of the document changes its own decision nowhere, but those of the others."""
     aim = parse_targets(["f1"])
-    judged = Judged.of(scored, gold)
+    judged = ScoredGold.of(scored, gold)
     before = decide_left_out(judged, aim, seed=0)
     poisoned = gold.matrix.copy().tolil()
     poisoned[1] = 1
@@ -541,7 +543,7 @@ def test_one_document_and_one_label(corpus, align):
     gold = read_gold(type(corpus)(rows=rows), "test")
     scored = align({"1": {"a": 0.9}}, gold)
     assert decide(scored, gold, "f1")["assign"].tolist() == [[True]]
-    left = decide_left_out(Judged.of(scored, gold), parse_targets(["f1"]), seed=0)
+    left = decide_left_out(ScoredGold.of(scored, gold), parse_targets(["f1"]), seed=0)
     assert not left["assign"].any()  # nothing is left to choose by
 
 
@@ -557,7 +559,7 @@ def test_scores_that_are_no_probabilities_promise_nothing(gold, align, good):
 def given(gold, align, good):
     scored = align(good)
     decision = choose(scored, gold, "precision=0.75", review=0.15)
-    decided = (find_decisions(Judged.of(scored, gold), decision), scored, gold)
+    decided = (find_decisions(ScoredGold.of(scored, gold), decision), scored, gold)
     conditions = {
         "system": "finetune",
         "target": "precision=0.75",

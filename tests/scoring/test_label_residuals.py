@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.label_residuals import (
-    STRENGTHS,
+    SHRINKAGES,
     FittedResiduals,
     LabelResiduals,
     fit_residuals,
@@ -120,4 +120,4 @@ def test_labels_that_have_none_add_nothing() -> None:
 
 
 def test_strengths_fall() -> None:
-    assert list(STRENGTHS) == sorted(STRENGTHS, reverse=True)
+    assert list(SHRINKAGES) == sorted(SHRINKAGES, reverse=True)

@@ -25,7 +25,7 @@ from plant_cli.data.words import number_words
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
-from plant_cli.scoring.decisions import BANDS, read_thresholds
+from plant_cli.scoring.decisions import BANDS_FILE, read_thresholds
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.fusion import gather_pairs
@@ -294,7 +294,7 @@ def test_bands_are_saved_and_measured(judge: Judge, tmp_path: Path) -> None:
     session = Session(reporter=SilentReporter(), run_path=tmp_path, folder=tmp_path)
     judge.target = ["recall=0.5"]
     found = judge.save_bands(RIGHT, session, "ours")
-    bands = read_thresholds(tmp_path, "ours", 3, BANDS)
+    bands = read_thresholds(tmp_path, "ours", 3, BANDS_FILE)
     assert (bands.objective, bands.split) == ("recall=0.5", "validation")
     assert bands.decide(RIGHT.labels, RIGHT.scores)[0][0] == "assign"
     assert (found.target, found.split) == ("recall=0.5", "validation")

@@ -211,7 +211,7 @@ def test_without_validation_left_out_scores_of_train_stand_in(
         judged.data
     )
     assert any(
-        "tuned on left-out scores of train; scores are" in note
+        "chosen on left-out scores of train; scores are" in note
         for note in suggested.tables[0].notes
     )
 
