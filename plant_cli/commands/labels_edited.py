@@ -43,7 +43,7 @@ from plant_cli.data.loading import load_dataset
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
 from plant_cli.data.vocabularies import find_ids, read_respelled, read_titles
-from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run
+from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run, StageFolder
 from plant_cli.runs.lock import hold_lock
 from plant_cli.scoring.models import has_network
 from plant_cli.training.training_options import FinetuneOptions
@@ -303,7 +303,7 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
         "finetune": {"only_new": not options.train},
     }
     request = replace(context.request, resume=True, grow=True, force=True, recipe=None, flags=flags)
-    stages = [name for name in kept if (target / name).is_dir()]
+    stages = [name for name in kept if StageFolder(target / name).last_record() is not None]
     try:
         results = {name: context.runner.run_stage(request, name) for name in stages}
     except Interrupted as error:

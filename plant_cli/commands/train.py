@@ -109,7 +109,7 @@ class Training:
 
     def _networked(self) -> bool:
         """Whether the network of the run is finished, or its training was begun."""
-        record = StageFolder(self.context.run_path / "finetune").record()
+        record = StageFolder(self.context.run_path / "finetune").last_record()
         return record is not None and bool(record.options.get("network"))
 
     def _step(
@@ -131,7 +131,7 @@ class Training:
 
     def _train_network(self) -> Iterator[str]:
         """Plant and train a network while time is left; notes say what it adds."""
-        if StageFolder(self.context.run_path / "pretrain-attn").record() is None:
+        if StageFolder(self.context.run_path / "pretrain-attn").last_record() is None:
             self.request, why = read_by_language(self.context, self.request)
             yield from filter(None, [why])
         self._step("mig")

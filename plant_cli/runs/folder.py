@@ -79,6 +79,12 @@ class StageFolder:
             else None
         )
 
+    def last_record(self) -> StageRecord | None:
+        """The record of the last attempt. A folder that was to be replaced, and whose replacement
+        was killed before it had a record, still has it.
+        """
+        return self.record() or StageFolder(self._previous).record()
+
     def holds_work(self) -> bool:
         """Whether the folder has more than its record and half-written files, so that a fresh
         start would lose something.

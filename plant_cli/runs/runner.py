@@ -276,7 +276,7 @@ class RequestRunner:
         if not (self.request.run_path / HEADER_NAME).exists():
             return RecipeLayer()
         folder = Run.open(self.request.run_path).stage(name, tag)
-        record = folder.record()
+        record = folder.last_record()
         if record is None:
             return RecipeLayer()
         values = {join_tag(name, tag): record.options, **record.sections}

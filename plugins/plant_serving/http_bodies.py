@@ -115,6 +115,7 @@ class ExplanationReply(Reply):
     label: str
     title: str | None
     score: float
+    threshold: float | None = Field(description="The score from which it is assigned; null: never.")
     log_odds: float
     base: float
     parts: list[PartReply]

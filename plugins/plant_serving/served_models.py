@@ -111,6 +111,16 @@ class LoadedModel:
             answers.append({"suggestions": suggestions, **({} if note is None else {"note": note})})
         return answers
 
+    def explain(self, text: str, labels: Sequence[str]) -> list[dict[str, Any]]:
+        """Why these labels have their scores, as `POST /api/explain` gives it."""
+        opened = self.opened
+        places = np.array([[opened.labels.positions[label] for label in labels]])
+        thresholds = opened.thresholds.select(places)[0].tolist()
+        return [
+            {**one.to_json(), "threshold": _finite(threshold)}
+            for one, threshold in zip(opened.explain(text, labels), thresholds, strict=True)
+        ]
+
     def describe(self, name: str) -> dict[str, Any]:
         """The model as `GET /api/models` lists it."""
         target = self.opened.thresholds.objective

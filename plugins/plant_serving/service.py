@@ -95,7 +95,7 @@ class Service:
                     expected="ids of labels, as in the suggestions",
                     todo="GET /api/labels?q=… finds labels by name",
                 )
-            return [one.to_json() for one in loaded.opened.explain(text, labels)]
+            return loaded.explain(text, labels)
 
         await _require_few_words([text])
         found: list[dict[str, Any]] = await _wait_for(model.submit(work))

@@ -322,6 +322,9 @@ def test_what_was_stopped_goes_on(
     assert caught.value.todo == "the same command goes on where it stopped"
     apply(model, tmp_path / "edits.csv", tmp_path / "new")
     assert "c" not in suggest(tmp_path / "new", "a broken arm")
+    (tmp_path / "new" / "finetune").rename(tmp_path / "new" / ".finetune.previous")
+    apply(model, tmp_path / "edits.csv", tmp_path / "new")  # killed before the new one had a record
+    assert "c" not in suggest(tmp_path / "new", "a broken arm")
 
 
 @pytest.mark.slow

@@ -591,6 +591,14 @@ def test_an_interrupted_replacement_can_be_continued_and_then_forgets_the_old_on
     assert not list(laboratory.path.glob(".alpha.*"))
 
 
+def test_a_replacement_killed_before_its_record_keeps_the_options_of_what_it_replaces(laboratory):
+    laboratory.run("alpha", options={"k": 5})
+    (laboratory.path / "alpha").rename(laboratory.path / ".alpha.previous")
+    laboratory.run("alpha", resume=True)
+    assert laboratory.text("alpha") == "5"
+    assert not list(laboratory.path.glob(".alpha.*"))
+
+
 def test_a_process_that_died_left_an_unfinished_stage(laboratory):
     laboratory.on["alpha"] = _raise(ValueError("boom"))
     laboratory.fails(ValueError, "boom", "alpha")

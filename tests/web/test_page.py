@@ -158,8 +158,9 @@ def test_several_models(open_page, server):
     page.locator(".row").first.wait_for()
     page.get_by_label("Model").select_option("first")
     page.get_by_text(
-        "Clinic first: 6 labels from 1,200 documents. Parts: network, words. Assigned from 0.50. "
-        "Reviewed from 0.10."
+        "Clinic first: 6 labels from 1,200 documents. Parts: network, words. "
+        "Of 100 labels that it assigned to other documents 83 were right. "
+        "What it assigns and what is to be reviewed held 91 of 100 right labels."
     ).wait_for()
     page.locator("#labels[aria-busy=false]").wait_for()
     assert [body["model"] for path, body in server.seen if path == "/api/suggest"] == [

@@ -46,7 +46,10 @@ def test_the_whole_way(suggested, server, tmp_path):
     page.get_by_role("option", name="Back pain").click()
     why = page.get_by_role("group", name="Why Back pain?")
     why.get_by_role("table").wait_for()
-    assert "No word of the text speaks for this label." in why.text_content()
+    assert (
+        "No word of the text speaks for this label. Its score is 0.05; it is assigned from 0.50."
+        in why.text_content()
+    )
     assert bands(page)["You asked for"] == ["M54"]
     page.get_by_role("button", name="Accept Back pain").click()
 

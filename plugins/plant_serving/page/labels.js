@@ -154,6 +154,7 @@ export class LabelList {
     row.explanation = explanation;
     if (!explanation) return void row.why.replaceChildren(element("p", { class: "pale" }, say("noReasons")));
     row.score ??= explanation.score;
+    row.threshold ??= explanation.threshold;
     this.#showScore(row);
     const { base, parts, log_odds: total } = explanation;
     const longest = Math.max(...[base, total, ...parts.map((part) => part.log_odds)].map(Math.abs));

@@ -82,11 +82,18 @@ def test_low_scores_are_left_out(client: TestClient, text: str) -> None:
 
 
 def test_a_label_is_explained(client: TestClient, scorers_run: Path, text: str) -> None:
-    labels = [one.label for one in open_model(scorers_run).suggest([text], k=2)[0]]
+    asked = client.post("/api/suggest", json={"text": text, "limit": 2}).json()
+    suggested = asked["results"][0]["suggestions"]
+    labels = [one["label"] for one in suggested]
     answer = client.post("/api/explain", json={"text": text, "labels": labels}).json()
     assert answer == {
         "model": "clinic",
-        "explanations": [one.to_json() for one in open_model(scorers_run).explain(text, labels)],
+        "explanations": [
+            {**one.to_json(), "threshold": found["threshold"]}
+            for one, found in zip(
+                open_model(scorers_run).explain(text, labels), suggested, strict=True
+            )
+        ],
     }
     assert set(answer["explanations"][0]["parts"][0]["words"][0]) == {"start", "end", "weight"}
     unknown = client.post("/api/explain", json={"text": text, "labels": [*labels, "x"]})
