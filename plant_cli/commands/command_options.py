@@ -194,6 +194,12 @@ class EvalOptions(ScoringOptions):
         "0: none.",
         ge=0,
     )
+    by: list[str] = everyday(
+        [],
+        "Also measure the documents of each value of a column of the corpus, such as lang; "
+        "lang,type: of each pair (repeatable).",
+        value="COLUMN",
+    )
 
     def check_values(self) -> None:
         """See `Options.check_values`."""

@@ -5,6 +5,7 @@ rare-label report.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from plant_cli.commands.command_options import EvalOptions
 from plant_cli.data.files import read_size, write_json
 from plant_cli.evaluation.aligned import Predictions, build_input, keep_documents, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.document_groups import (
+    MeasuredGroups,
+    measure_groups,
+    read_groups,
+    tabulate_groups,
+)
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
 from plant_cli.evaluation.marked_words import draw_marked, measure_marks
@@ -96,6 +103,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
     gates = parse_gates(options.require)
+    groups = read_groups(context, context.corpus().gold_labels(options.split).doc_ids, options.by)
     numbering = read_numbering(options.label_order, options.remove_pairs)
     evaluation, conditions, predictions = _evaluate(
         context, options, numbering, required=[gate.metric for gate in gates]
@@ -113,7 +121,12 @@ def run(context: StageContext, options: EvalOptions) -> Result:
         _measure_reliability(numbering, conditions, predictions),
         _measure_words(context, options),
     )
-    result = _write(context.folder, evaluation, conditions, parts, reliability, marks, next_step)
+    kept = np.flatnonzero(keep_documents(conditions.gold, conditions.convention)).tolist()
+    of_kept = {by: [values[row] for row in kept] for by, values in groups.items()}
+    measured = measure_groups(evaluation, conditions, of_kept)
+    result = _write(
+        context.folder, evaluation, conditions, parts, measured, reliability, marks, next_step
+    )
     check_gates(
         gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder)
     )
@@ -267,6 +280,7 @@ def _write(
     evaluation: Evaluation,
     conditions: Conditions,
     parts: PartBounds,
+    groups: Sequence[MeasuredGroups],
     reliability: Reliabilities,
     marks: MarkedWords | None,
     next_step: str,
@@ -282,6 +296,8 @@ def _write(
             name: {metric: score.model_dump() for metric, score in scores.items()}
             for name, scores in parts.items()
         }
+    if groups:
+        content["by"] = {one.by: one.record() for one in groups}
     notes = [DRAWN_DOCUMENTS, describe_conditions(conditions)]
     if marks is not None:
         content["marked_words"] = marks.model_dump()
@@ -300,6 +316,7 @@ def _write(
     return Result(
         tables=[
             *make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
+            *(tabulate_groups(one, conditions) for one in groups),
             *([] if marks is None else [tabulate_marks(conditions.gold.split, marks, notes)]),
         ],
         data=content,

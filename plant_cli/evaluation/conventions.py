@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-ConventionName = Literal["plant", "paper", "xmlrepo", "caml", "libmultilabel", "annif"]
+ConventionName = Literal[
+    "plant", "paper", "xmlrepo", "caml", "libmultilabel", "annif", "llms4subjects"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,8 @@ class Convention:
     settings: Mapping[str, str | float] = field(default_factory=dict)
     """What the metric families read: `precision_by` k or returned, `recall_by` gold or smaller
     (min(k, |Y|)), `label_set` train or all (which labels nDCG and PSP ideals and macro averages
-    know of), `macro_f1` all, present or harmonic, `ndcg_of_empty`.
+    know of), `macro_f1` all, present or harmonic, `f1_at_k` documents or means (the F1 of the
+    mean P@k and the mean R@k), `ndcg_of_empty`.
     """
 
     @property
@@ -46,6 +49,11 @@ class Convention:
             f"P@k divides by {'the labels predicted, at most k' if returned else 'k'}",
             f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of "
             "the document",
+            *(
+                ["F1@k is the F1 of the mean P@k and the mean R@k"]
+                if self.settings.get("f1_at_k") == "means"
+                else []
+            ),
             "a document without gold "
             f"{'counts as 0' if self.keeps_empty else 'is left out'}{empty}",
             f"ideals of nDCG and PSP know of {known}",
@@ -99,6 +107,12 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
             summary="P@k divides by the number of suggestions; nDCG of a document without gold "
             "is 1",
             settings={"label_set": "all", "precision_by": "returned", "ndcg_of_empty": 1.0},
+        ),
+        Convention(
+            name="llms4subjects",
+            origin="the shared task LLMs4Subjects",
+            summary="every document counts; F1@k is the F1 of the mean P@k and the mean R@k",
+            settings={"label_set": "all", "f1_at_k": "means"},
         ),
     )
 }

@@ -197,7 +197,7 @@ def evaluate(
         name: np.setdiff1d(np.flatnonzero(trained), data.top[which])
         for name, which in (("assigned", find_assigned(data) & listed), ("listed", listed))
     }
-    scores, spreads = _score(chosen, replicates, level, generator, advance)
+    scores, spreads = score_metrics(chosen, replicates, level, generator, advance)
     return Evaluation(
         scores=scores,
         spreads=spreads,
@@ -222,13 +222,16 @@ def evaluate(
     )
 
 
-def _score(
+def score_metrics(
     metrics: Sequence[Metric],
     replicates: int,
     level: float,
     generator: np.random.Generator,
-    advance: Advance | None,
+    advance: Advance | None = None,
 ) -> tuple[dict[str, Bound], dict[str, float]]:
+    """The value and interval of each metric, and the standard deviation of its resamples, by
+    name.
+    """
     if replicates == 0:
         return {m.name: Bound.of(compute_value(m)) for m in metrics}, {}
     averages = [m for m in metrics if averages_labels(m)]

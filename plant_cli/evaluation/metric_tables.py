@@ -123,12 +123,12 @@ def make_metric_tables(
             Column(name=name, kind="count")
             for name in ("labels", "present", "assignments", "never assigned")
         ]
-        columns = [Column(name="training documents"), *counts, *_bounded_columns(kinds)]
+        columns = [Column(name="training documents"), *counts, *bound_columns(kinds)]
         rows = [
             [
                 b.name,
                 *b.counts.values(),
-                *_bounded_cells({kind: scores.get(f"{kind}[{b.name}]") for kind in kinds}),
+                *bound_cells({kind: scores.get(f"{kind}[{b.name}]") for kind in kinds}),
             ]
             for b in evaluation.bins
         ]
@@ -144,7 +144,7 @@ def make_metric_tables(
         )
     if parts:
         rows = [
-            [name, *_bounded_cells({kind: one.get(kind) for kind in PART_METRICS})]
+            [name, *bound_cells({kind: one.get(kind) for kind in PART_METRICS})]
             for name, one in {**parts, ALL_PARTS: scores}.items()
         ]
         notes = [
@@ -155,7 +155,7 @@ def make_metric_tables(
         tables.append(
             Table(
                 title="Each part alone",
-                columns=[Column(name="part"), *_bounded_columns(PART_METRICS)],
+                columns=[Column(name="part"), *bound_columns(PART_METRICS)],
                 rows=rows,
                 notes=notes,
             )
@@ -206,7 +206,8 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
     )
 
 
-def _bounded_columns(names: Sequence[str]) -> list[Column]:
+def bound_columns(names: Sequence[str]) -> list[Column]:
+    """Columns of metrics, each with its interval."""
     return [
         Column(name=f"{name}{bound}", kind="points")
         for name in names
@@ -214,7 +215,8 @@ def _bounded_columns(names: Sequence[str]) -> list[Column]:
     ]
 
 
-def _bounded_cells(scores: Mapping[str, Bound | None]) -> list[Cell]:
+def bound_cells(scores: Mapping[str, Bound | None]) -> list[Cell]:
+    """The cells of these columns."""
     return [
         value for score in scores.values() for value in ((score or Bound()).model_dump().values())
     ]
@@ -237,6 +239,7 @@ def _concerns(assumption: str, names: Iterable[str]) -> bool:
     starts = {
         "P@k": ("P@",),
         "R@k": ("R@",),
+        "F1@k": ("F1@",),
         "ideals": ("nDCG", "PSP"),
         "macro-F1": ("macro-F1",),
         "PSP": ("PSP",),

@@ -47,10 +47,28 @@ def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue
     divides.
 
     Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif.
-    Others take the F1 of the two means.
+    `settings["f1_at_k"] = "means"` takes the F1 of the two means.
     """
     hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), count_gold(data)
+    if data.settings.get("f1_at_k") == "means":
+        ones = np.ones(len(gold))
+        return [
+            MetricValue(
+                name=f"F1@{k}",
+                contributions=np.column_stack(
+                    [divide(hits[k], sizes[k]), divide(hits[k], gold), ones]
+                ),
+                combine=_harmonic,
+            )
+            for k in options.k
+        ]
     return [mean_of_documents(f"F1@{k}", divide(2 * hits[k], sizes[k] + gold)) for k in options.k]
+
+
+def _harmonic(sums: Floats) -> Floats:
+    """The F1 of two means, by the sums of P, of R and of documents [R, 3]."""
+    precision, recall = divide(sums[:, 0], sums[:, 2]), divide(sums[:, 1], sums[:, 2])
+    return divide(2 * precision * recall, precision + recall)
 
 
 def compute_reciprocal_rank(data: MetricInput, options: object) -> list[MetricValue]:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from builders import run_at
 
-from plant_cli.api import DataError, GateFailed
+from plant_cli.api import DataError, GateFailed, UsageError
 
 
 def read(tmp_path, folder="eval"):
@@ -53,6 +53,52 @@ def test_pairs_that_the_corpus_excludes_are_taken_out_unasked(played, tmp_path):
     assert any(
         "1 pairs of document and label do not count" in note for note in found.tables[0].notes
     )
+
+
+def test_groups_of_documents(played, tmp_path):
+    """The test documents 37 to 48, and those after them, by columns that only the corpus has."""
+    path = tmp_path / "data.parquet"
+    place = pl.int_range(pl.len())
+    pl.read_parquet(path).with_columns(
+        language=pl.when(place < 49).then(pl.lit("de")).otherwise(pl.lit("en")),
+        year=pl.when(place != 60).then(2000 + place % 2),
+    ).write_parquet(path)
+    played("finetune", run="other")
+    whole = played("eval", run="other", bootstrap=50, by=["language", "language, year"])
+    by = whole.data["by"]
+    assert list(by) == ["language", "language, year"]
+    groups = by["language"]["groups"]
+    assert {name: one["documents"] for name, one in groups.items()} == {"de": 12, "en": 12}
+    assert set(groups["de"]) == {"documents", "P@5", "R@5", "F1@5", "nDCG@10"}
+    for name, mean in by["language"]["mean"].items():
+        values = [groups[one][name]["value"] for one in ("de", "en")]
+        assert mean == pytest.approx(sum(values) / 2)
+        assert mean == pytest.approx(whole.data["metrics"][name]["value"])  # groups of one size
+        assert groups["de"][name]["low"] <= values[0] <= groups["de"][name]["high"]
+    assert set(by["language, year"]["groups"]) == {
+        "de, 2000",
+        "de, 2001",
+        "en, 2000",
+        "en, 2001",
+        "en, unknown",
+    }
+    table = next(table for table in whole.tables if table.title == "By language")
+    assert [row[0] for row in table.rows] == ["de", "en", "mean of groups"]
+    chosen = played("eval", run="other", force=True, bootstrap=0, by=["year"], metric=["P@1"])
+    assert set(chosen.data["by"]["year"]["groups"]["2000"]) == {"documents", "P@1"}
+
+
+def test_groups_need_a_column_of_few_values(played, tmp_path):
+    with pytest.raises(UsageError, match="no column 'language'") as caught:
+        played("eval", by=["language"])
+    assert "beside id, text and labels" in caught.value.expected
+    pl.read_parquet(tmp_path / "data.parquet").with_columns(
+        number=pl.int_range(pl.len()) + 1000
+    ).write_parquet(tmp_path / "data.parquet")
+    played("finetune", run="other")
+    with pytest.raises(UsageError, match="no column 'year'") as caught:
+        played("eval", run="other", by=["year"])
+    assert caught.value.expected == "one of its columns: number"
 
 
 def test_a_tag_evaluates_its_own_system(played, tmp_path):

@@ -138,6 +138,10 @@ def test_every_convention_says_all_that_it_assumes():
         if name != "plant"
     )
     annif, caml, paper = (CONVENTIONS[name].assumptions for name in ("annif", "caml", "paper"))
+    assert "F1@k is the F1 of the mean P@k and the mean R@k" not in annif
+    assert CONVENTIONS["llms4subjects"].assumptions[2] == (
+        "F1@k is the F1 of the mean P@k and the mean R@k"
+    )
     assert annif[0] == "P@k divides by the labels predicted, at most k"
     assert annif[2] == "a document without gold counts as 0; its nDCG is 1"
     assert caml[4].startswith("macro-F1 is F1 of the mean precision and recall")

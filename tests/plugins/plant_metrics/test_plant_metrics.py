@@ -396,6 +396,9 @@ def test_sets_and_first_hits_by_hand(make_input, values_of):
     assert found["F1@5"] == pytest.approx((2 * 2 / 7 + 2 * 1 / 7 + 2 * 1 / 6) / 3)
     returned = values_of(replace(data, settings=CONVENTIONS["annif"].settings))
     assert returned["F1@5"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3)
+    means = values_of(replace(data, settings=CONVENTIONS["llms4subjects"].settings))
+    precision, recall = (2 / 5 + 1 / 5 + 1 / 5) / 3, (1 + 1 / 2 + 1) / 3
+    assert means["F1@5"] == pytest.approx(2 * precision * recall / (precision + recall))
 
 
 def test_thresholds_per_label(make_input, values_of):
