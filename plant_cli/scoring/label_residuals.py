@@ -35,9 +35,9 @@ from plant_cli.scoring.fusion import ScoredPairs, count_others
 from plant_cli.scoring.sparse_scores import find_pairs
 
 SHRINKAGES = (1024.0, 512.0, 256.0, 128.0, 64.0, 32.0, 16.0)  # of shrinkage, falling
-ERRORS_BETTER = 2.0  # standard errors by which left-out documents must be better
-FOLDS_LEFT_OUT = 4
-STEPS_OF_NEWTON = 2  # of Newton at each strength, from the residuals of the one before
+STANDARD_ERRORS = 2.0  # standard errors by which left-out documents must be better
+RESIDUAL_FOLDS = 4
+STEPS_EACH = 2  # of Newton at each strength, from the residuals of the one before
 LEAST_TOLD = 1.0  # right pairs of a label, by gold labels or else by the sum, for a residual
 BLOCK_PAIRS = 1 << 16  # pairs that are worked on at once
 FULLEST = 0.75  # the least share of a block's width that its labels fill
@@ -67,14 +67,14 @@ class LabelResiduals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedLoss:
+class LossReduction:
     """The log loss of a left-out document without residuals less that with them."""
 
     mean: float
     error: float  # its standard error
 
     @classmethod
-    def of(cls, saved: Floats) -> SavedLoss:
+    def of(cls, saved: Floats) -> LossReduction:
         """By what each document saves [B]."""
         return cls(mean=float(saved.mean()), error=float(saved.std() / len(saved) ** 0.5))
 
@@ -86,7 +86,7 @@ class FittedResiduals:
     residuals: LabelResiduals
     crossed: Floats  # to each pair, by residuals of the other folds' documents [P]
     strength: float
-    gain: SavedLoss
+    gain: LossReduction
 
 
 def fit_residuals(
@@ -120,9 +120,9 @@ def fit_residuals(
         losses = np.logaddexp(0.0, np.where(right, -logits, logits))
         return np.bincount(pairs.rows[used], losses[used], pairs.shape[0]).astype(np.float64)
 
-    gains = [SavedLoss.of(lose(base) - lose(base + added)) for added in crossed]
+    gains = [LossReduction.of(lose(base) - lose(base + added)) for added in crossed]
     best = max(gains, key=lambda gain: gain.mean)
-    if best.mean <= ERRORS_BETTER * best.error:
+    if best.mean <= STANDARD_ERRORS * best.error:
         return None
     chosen = next(at for at, gain in enumerate(gains) if gain.mean >= best.mean - best.error)
     fitted = [list(block.follow(block.used, strengths[: chosen + 1]))[-1] for block in blocks]
@@ -137,17 +137,17 @@ def fit_residuals(
 
 
 def _cross(
-    blocks: Sequence[_PaddedLabels], pairs: ScoredPairs, strengths: Sequence[float]
+    blocks: Sequence[_LabelBlock], pairs: ScoredPairs, strengths: Sequence[float]
 ) -> Floats:
     """What residuals of each strength add to pairs [strengths, P], each of a fold by those of
     the other folds.
     """
-    fold = (np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS_LEFT_OUT)[
+    fold = (np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % RESIDUAL_FOLDS)[
         pairs.rows
     ]
     crossed = np.zeros((len(strengths), len(pairs.rows)))
     for block in blocks:
-        for part in range(FOLDS_LEFT_OUT):
+        for part in range(RESIDUAL_FOLDS):
             others = fold[block.pairs] != part
             own = block.listed & ~others
             for number, found in enumerate(block.follow(block.used & others, strengths)):
@@ -156,7 +156,7 @@ def _cross(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PaddedLabels:
+class _LabelBlock:
     """Labels of about as many pairs, padded to the most of them."""
 
     labels: Ints  # [n]
@@ -173,7 +173,7 @@ class _PaddedLabels:
         logits = self.base
         for strength in strengths:
             stop_if_asked()
-            for _ in range(STEPS_OF_NEWTON):
+            for _ in range(STEPS_EACH):
                 share = expit(logits)
                 wrong = np.where(used, share - self.right, 0.0)
                 slope = (wrong[:, None, :] @ self.x)[:, 0] + strength * found
@@ -196,7 +196,7 @@ class _PaddedLabels:
 
 def _cut(
     pairs: ScoredPairs, base: Floats, right: Booleans, used: Booleans
-) -> Iterator[_PaddedLabels]:
+) -> Iterator[_LabelBlock]:
     """The pairs of all labels that have something to learn from, the most frequent first."""
     labels = pairs.shape[1]
     told = np.bincount(pairs.labels[used], np.maximum(expit(base), right)[used], labels)
@@ -213,7 +213,7 @@ def _cut(
         listed = np.arange(width) < sizes[some][:, None]
         at = order[np.where(listed, starts[some][:, None] + np.arange(width), 0)]
         values = pairs.values[at]
-        yield _PaddedLabels(
+        yield _LabelBlock(
             labels=some,
             pairs=at,
             listed=listed,
