@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import lzma
+import os
 import stat
 import tempfile
 import zipfile
@@ -315,6 +316,32 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
                 yield cast(IO[bytes], other)
         else:
             yield raw
+
+
+def ends_as_parquet(path: Path) -> bool:
+    """Whether the last bytes of a file are those of a Parquet file."""
+    with path.open("rb") as stream:
+        stream.seek(-min(len(PARQUET), path.stat().st_size), os.SEEK_END)
+        return stream.read() == PARQUET and stream.tell() > 2 * len(PARQUET)
+
+
+def damaged_parquet(path: Path) -> DataError:
+    """The error for a Parquet file whose beginning or end is missing."""
+    return DataError(
+        "the Parquet file is truncated or damaged",
+        where=f"{path} ({path.stat().st_size:,} bytes)",
+        expected="a Parquet file with its footer",
+        todo="copy or make the file again; a download may have stopped half way",
+    )
+
+
+def _not_lines(path: Path) -> DataError:
+    return DataError(
+        "this is a Parquet file",
+        where=str(path),
+        expected="a text file",
+        todo="name no format: Parquet is read as a table",
+    )
 
 
 def find_fallback(content: bytes, usual: str | None) -> str | None:
@@ -629,7 +656,10 @@ def read_lines(
     """
     wrong = 0
     with open_bytes(path, "a text file") as stream:
-        codec = find_encoding(stream.read(4), encoding, str(path))
+        start = stream.read(4)
+    if start == PARQUET:
+        raise damaged_parquet(path) if not ends_as_parquet(path) else _not_lines(path)
+    codec = find_encoding(start, encoding, str(path))
     if codec.startswith(("utf-16", "utf-32")):
         yield from _read_wide(path, codec, ends=ends)
         return

@@ -59,7 +59,7 @@ def load_dataset(
     spec, options = context.component(DatasetSpec, chosen)
     _require_answers(spec, data)
     if not fits and data.path is not None:
-        data = _fill_columns(spec, data, note)
+        data = data.model_copy(update=_find_columns(spec, data, note))
     with _show_spooling(context.reporter, str(data.path or chosen.name)):
         try:
             dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
@@ -202,6 +202,8 @@ def find_formats(
     return {ANY: found[ANY]} if ANY in found else found
 
 
+COLUMNS = ("text_column", "labels_column", "id_column", "split_column")
+"""Options of the section `data` that a run keeps as they were found."""
 _TOLD = {
     "text_column": "text",
     "labels_column": "labels",
@@ -227,7 +229,7 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
         (spec for spec in specs if spec.name in (formats or {ANY: ""}) and spec.guess is not None),
         None,
     )
-    return {} if reader is None else _guess(reader, data, context.reporter.note)
+    return {} if reader is None else _tell(_guess(reader, data), context.reporter.note)
 
 
 def guess_text(context: StageContext, path: str) -> str | None:
@@ -235,13 +237,35 @@ def guess_text(context: StageContext, path: str) -> str | None:
     found. `ColumnQuestion` if two columns may be meant equally well.
     """
     spec, _ = context.component(DatasetSpec, Choice(name=ANY))
-    data = DataSection(path=path, labels_column="")
-    return None if spec.guess is None else spec.guess(data).get("text_column")
+    return _guess(spec, DataSection(path=path, labels_column="")).get("text_column")
 
 
-def _guess(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) -> dict[str, str]:
-    """What a dataset guesses, each told in a note."""
-    found = dict(spec.guess(data)) if spec.guess is not None else {}
+def find_other_columns(context: StageContext, data: DataSection) -> dict[str, str]:
+    """`COLUMNS` that reading a corpus would find under other names than the section says, each
+    told in a note; `ColumnQuestion` if two may be meant equally well.
+    """
+    if data.path is None or data.dataset.name != ANY:
+        return {}
+    chosen, fits = _recognise(context, data, lambda _: None)
+    spec, _ = context.component(DatasetSpec, chosen)
+    return {} if fits else _find_columns(spec, data, context.reporter.note)
+
+
+def _find_columns(
+    spec: DatasetSpec, data: DataSection, note: Callable[[str], None]
+) -> dict[str, str]:
+    """`COLUMNS` that a dataset guesses, where those of texts, labels or splits have other names."""
+    found = _guess(spec, data)
+    kept = {name: found[name] for name in COLUMNS if name in found}
+    return {} if kept.keys() <= {"id_column"} else _tell(kept, note)
+
+
+def _guess(spec: DatasetSpec, data: DataSection) -> dict[str, str]:
+    return {} if spec.guess is None else dict(spec.guess(data))
+
+
+def _tell(found: dict[str, str], note: Callable[[str], None]) -> dict[str, str]:
+    """The same options, each told in a note."""
     for option, columns in found.items():
         what = f"column {columns}" if option != "titles" else columns
         what = (
@@ -251,19 +275,6 @@ def _guess(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) ->
         )
         note(f"{_TOLD.get(option, option)}: {what} (--{option.replace('_', '-')})")
     return found
-
-
-def _fill_columns(spec: DatasetSpec, data: DataSection, note: Callable[[str], None]) -> DataSection:
-    """The section with columns that its dataset guesses, where those of texts, labels or splits
-    have other names; `ColumnQuestion` if two columns may be meant equally well.
-    """
-    said: list[str] = []
-    found = _guess(spec, data, said.append)
-    if not {"text_column", "labels_column", "split_column"} & found.keys():
-        return data
-    for line in said:
-        note(line)
-    return data.model_copy(update=found)
 
 
 def _recognise(

@@ -24,6 +24,8 @@ from plant_cli.data.lines import (
     WRITTEN,
     BadRows,
     bare_name,
+    damaged_parquet,
+    ends_as_parquet,
     read_head,
     spool,
     writing_bytes,
@@ -270,9 +272,8 @@ def _encode(frame: pl.DataFrame, form: str, *, header: bool) -> bytes:
 def _scan_parquet(path: Path) -> pl.LazyFrame:
     frame = pl.scan_parquet(path.absolute(), glob=False)
     try:
-        with path.open("rb") as stream, panics_as_errors():
-            stream.seek(-len(PARQUET), 2)
-            if stream.read() != PARQUET or stream.tell() <= 2 * len(PARQUET):
+        with panics_as_errors():
+            if not ends_as_parquet(path):
                 raise ComputeError("the footer is missing")
             schema = frame.collect_schema()
             texts = {
@@ -282,9 +283,4 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
             }
             return frame.cast(texts) if texts else frame  # type: ignore[arg-type]
     except PolarsError as error:
-        raise DataError(
-            "the Parquet file is truncated or damaged",
-            where=f"{path} ({path.stat().st_size:,} bytes)",
-            expected="a Parquet file with its footer",
-            todo="copy or make the file again; a download may have stopped half way",
-        ) from error
+        raise damaged_parquet(path) from error

@@ -24,7 +24,9 @@ from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
 from plant_cli.data.lines import (
     LINES_LISTED,
     BadRows,
+    damaged_parquet,
     decode_text,
+    ends_as_parquet,
     find_encoding,
     open_bytes,
     read_bytes,
@@ -78,6 +80,8 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
     head = peek_text(path, encoding)
     refuse_text(head, str(path))
     start = head.lstrip()[:1]
+    if "\0" in head[:4096] and (path.suffix == ".parquet" or ends_as_parquet(path)):
+        raise damaged_parquet(path)
     if "\0" in head[:4096]:
         what, todo = "the file is not text", "name a Parquet, JSON lines, CSV or TSV file"
         zeros = [head[start:4096:2].count("\0") / len(head[start:4096:2]) for start in (1, 0)]

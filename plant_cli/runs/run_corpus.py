@@ -25,7 +25,7 @@ from plant_cli.data.corpus_files import (
 )
 from plant_cli.data.files import hash_file, hash_strings, remove, remove_temporaries
 from plant_cli.data.growth import EarlierReading
-from plant_cli.data.loading import ANY, load_dataset, naming_reader
+from plant_cli.data.loading import ANY, COLUMNS, find_other_columns, load_dataset, naming_reader
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
@@ -91,6 +91,20 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
                 todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
             )
     return corpus
+
+
+def find_run_columns(context: RunContext, run: Run) -> dict[str, str | None]:
+    """Columns of the run where the section `data` of a step leaves them open: those that its corpus
+    was read with, else those that reading it would find.
+    """
+    if run.header.data_hash is None:
+        return {**find_other_columns(context, context.data)}
+    source, usual = CorpusRecord.read(find_corpus(run)).source, DataSection()
+    return {
+        name: source[name]
+        for name in COLUMNS
+        if name in source and getattr(context.data, name) == getattr(usual, name)
+    }
 
 
 def find_own_corpus(run: Run, made: StageFolder) -> Path:

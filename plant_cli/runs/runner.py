@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import (
@@ -19,6 +20,8 @@ from plant_cli.api import (
     StepResult,
 )
 from plant_cli.api.context import join_tag
+from plant_cli.api.errors import naming_command
+from plant_cli.api.functions import Named
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
@@ -57,6 +60,10 @@ from plant_cli.runs.tuning import expand_chosen
 
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
+
+
+# with polars, which many actions do without
+FIND_COLUMNS = Named("plant_cli.runs.run_corpus:find_run_columns")
 
 
 def run_stage(request: Request, name: str, tag: str | None = None) -> Result:
@@ -205,6 +212,7 @@ class RequestRunner:
         for step in steps:
             if "model" not in step.spec.sections:
                 continue
+            step = self._with_columns(step, run)
             context = RunContext(self, step, run, run.path)
             decoder, options = context.component(DecoderSpec, step.model.decoder)
             if step.model.label_queries == "titles":
@@ -269,6 +277,7 @@ class RequestRunner:
         }
         step = self.resolve(name, tag, {**shared, name: options} if options else shared)
         with self._hold(step.name) as run:
+            step = self._with_columns(step, run)
             if must_run(self.request, step, run.stage(name, tag), run):
                 self._write(step, may_skip=False)
 
@@ -306,6 +315,8 @@ class RequestRunner:
         return _report(step, result, started)
 
     def _open(self, step: Step) -> RunContext:
+        if self._run is not None:
+            step = self._with_columns(step, self._run)
         return RunContext(self, step, self._run, self.request.run_path, resume=self.request.resume)
 
     @contextmanager
@@ -328,6 +339,19 @@ class RequestRunner:
                 raise shortage from error
             raise
 
+    def _with_columns(self, step: Step, run: Run) -> Step:
+        """The step with the columns of the run's corpus, where its section `data` leaves them open:
+        the record then says them, and no later command has to find them again.
+        """
+        if step.data.path is None:
+            return step
+        with naming_command(f"plant {step.name}"):
+            found = FIND_COLUMNS(RunContext(self, step, run, run.path), run)
+        sections = dict(step.sections)
+        if "data" in sections:
+            sections["data"] = {**sections["data"], **found}
+        return replace(step, data=step.data.model_copy(update=found), sections=sections)
+
     def _require_consent(self, step: Step) -> None:
         """Refuse, before anything is written, components that need a consent which the user did
         not give.
@@ -342,6 +366,7 @@ class RequestRunner:
     def _write(self, step: Step, *, may_skip: bool) -> StepResult:
         self._require_consent(step)
         with self._explained(step, resumes=True), self._hold(step.name) as run:
+            step = self._with_columns(step, run)
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
             if (

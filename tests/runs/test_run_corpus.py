@@ -44,6 +44,44 @@ def test_the_first_stage_prepares_the_corpus_binds_the_run_and_later_stages_find
     assert len(prepared.corpora[1].split("test")) == 24
 
 
+def write_named_columns(path):
+    """A table whose columns have other names; `topics` is likelier to hold labels than `about`."""
+    rows = [(f"fever and cough in house {i}", f"a{i % 5};b{i % 4}") for i in range(60)]
+    lines = ["body,about", *(f"{text},{labels}" for text, labels in rows)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_a_run_keeps_the_columns_that_were_found(laboratory, tmp_path):
+    laboratory.on["alpha"] = laboratory.on["look"] = lambda context: context.corpus()
+    table = write_named_columns(tmp_path / "notes.csv")
+    data = {"path": str(table)}
+    laboratory.run("alpha", flags={"data": data})
+    found = {"text_column": "body", "labels_column": "about"}
+    recorded = laboratory.record("alpha")["sections"]["data"]
+    assert {name: recorded[name] for name in found} == found
+    source = CorpusRecord.read(laboratory.path / "corpus").source
+    assert {name: source[name] for name in found} == found
+    texts = table.read_text("utf-8").splitlines()
+    grown = [f"{texts[0]},topics", *(f"{line},x{i % 3}" for i, line in enumerate(texts[1:]))]
+    table.write_text("\n".join([*grown, "a further text,a1;b1,x1"]), encoding="utf-8")
+    laboratory.run("alpha", grow=True)  # a likelier column has come
+    assert laboratory.record("alpha")["sections"]["data"]["labels_column"] == "about"
+    laboratory.run("look")
+
+
+def test_steps_of_a_recipe_share_the_columns_that_were_found(
+    laboratory, tmp_path, recipe, statuses
+):
+    laboratory.on["alpha"] = laboratory.on["look"] = lambda context: context.corpus()
+    path = write_named_columns(tmp_path / "notes.csv")
+    recipe.write_text(f"data: {{path: {path}}}\nalpha: {{}}\nlook: {{}}\n")
+    laboratory.run("run", options={"recipe": str(recipe)})
+    assert laboratory.record("alpha")["sections"]["data"]["labels_column"] == "about"
+    again = laboratory.run("run", options={"recipe": str(recipe)})
+    assert statuses(again)["alpha"] == "unchanged"
+
+
 def test_what_a_kill_left_of_a_corpus_is_removed(laboratory):
     left = Run.create(laboratory.path).corpus_path / f".{'a' * 32}-labels.parquet"
     left.parent.mkdir()
