@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,8 @@ from plant_cli.data.loading import guess_columns
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
-from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
+from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, VALIDATION_FILE, Run, StageFolder
+from plant_cli.scoring.decisions import THRESHOLDS
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.fit_reports import describe_bands, describe_gain
 from plant_cli.training.judging import Bands, Gain
@@ -93,14 +94,15 @@ class Training:
         path = self.context.run_path
         if (path / HEADER_NAME).exists() and not request.grow:
             refuse_changed_sources(Run.open(path))
+        parts: Sequence[Table] = ()
         if not self._networked():
-            self._step("finetune", {"network": False})
+            parts = self._step("finetune", {"network": False}).tables
             self.context.reporter.note(
                 "the scorers are ready: `plant suggest` uses them from now on"
             )
         asked = self.deadline is not None or self._networked()
         notes = list(self._train_network()) if asked else [self._offer_network()]
-        return self._report(notes)
+        return self._report(notes, parts)
 
     @property
     def model(self) -> StageRecord | None:
@@ -175,7 +177,8 @@ class Training:
         except (PlantError, KeyError, TypeError):  # no measure of a step on this machine
             return None
 
-    def _report(self, notes: list[str]) -> Result:
+    def _report(self, notes: list[str], parts: Sequence[Table]) -> Result:
+        """The model on test; without a test split on validation, where `parts` are known."""
         sizes = CorpusRecord.read(self.context.run_path / "corpus").sizes
         split = next((name for name in ("test", "validation") if name in sizes), None)
         if split is None:
@@ -185,12 +188,16 @@ class Training:
                 ],
                 next_step=_NEXT,
             )
-        self._step("eval", {"split": split}, replaces=True)
+        options: dict[str, Any] = {"split": split}
+        if split == "validation":  # scored already, by weights of the other folds
+            folder = self.context.run_path / "finetune"
+            options["predictions"] = str(folder / VALIDATION_FILE)
+            options["thresholds"] = str(folder / THRESHOLDS)
+        self._step("eval", options, replaces=True)
         found = read_metrics(self.context.run_path / "eval")
-        parts = {**found.parts, ALL_PARTS: found.all_metrics()}
         rows = [
             [name, *(getattr(metrics.get(one), "value", None) for one in _SHOWN)]
-            for name, metrics in parts.items()
+            for name, metrics in {**found.parts, ALL_PARTS: found.all_metrics()}.items()
         ]
         whole = found.metrics.get("MAP")
         record = self.model
@@ -205,8 +212,8 @@ class Training:
             notes[0] += f"; MAP of all together {bounds}, 95% interval over documents"
         if split == "validation":
             notes[0] = (
-                f"{found.documents:,} documents of validation, on which weights and thresholds "
-                "were chosen: there is no test split"
+                f"{found.documents:,} documents of validation, since there is no test split: each "
+                "by weights that others of them chose, thresholds by all of them"
             )
         table = Table(
             title=f"The model and its parts ({split})",
@@ -214,7 +221,8 @@ class Training:
             rows=rows,
             notes=[*notes, _MEANING],
         )
-        return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
+        tables = [table] if split == "test" else [*parts, table]
+        return Result(tables=tables, data=found.model_dump(mode="json"), next_step=_NEXT)
 
 
 def _find_columns(context: StageContext) -> dict[str, str]:

@@ -30,6 +30,7 @@ LIMIT = (
 FLATTEST = 0.01  # least slope of a single source: the order of its labels is never reversed
 BINS = 10
 FOLDS = 5
+MOST_LEARNED_FROM = 5_000  # documents
 PLATT, ISOTONIC = "Platt", "isotonic"
 RANGES = (
     1,
@@ -306,6 +307,7 @@ def calibrate(
     """Learn how much each source counts and what makes probabilities of the sum; measured on
     documents that were not learned from.
 
+    A few dozen numbers are learned, from so many documents (`MOST_LEARNED_FROM`, drawn at random).
     Isotonic maps follow Platt scaling if they fit left-out documents better, by Brier score and by
     log loss.
 
@@ -324,7 +326,9 @@ def calibrate(
     if left_out:
         counts = np.maximum(counts, find_fewest(train_counts))
     knots, ranges = (CALIBRATION_KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
-    fold = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS
+    place = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0])
+    fold_of = np.where(place < MOST_LEARNED_FROM, place % FOLDS, FOLDS)
+    fold = fold_of[pairs.rows]
 
     def fit(some: Booleans, documents: int) -> Calibration:
         linear = fit_linear(
@@ -334,9 +338,9 @@ def calibrate(
         return Calibration(linear=linear, maps=fit_maps(logits, right[some], counts[some], ranges))
 
     left = {PLATT: np.zeros(len(pairs.rows)), ISOTONIC: np.zeros(len(pairs.rows))}
-    for part in range(FOLDS):
-        inside, outside = used & (fold[pairs.rows] != part), fold[pairs.rows] == part
-        calibration = fit(inside, int((fold != part).sum()))
+    for part in range(FOLDS + 1):  # the last has the documents that nothing is learned from
+        inside, outside = used & (fold < FOLDS) & (fold != part), fold == part
+        calibration = fit(inside, int(((fold_of < FOLDS) & (fold_of != part)).sum()))
         known = np.maximum(1, counts[outside])
         left[PLATT][outside] = Calibration(linear=calibration.linear).apply(
             pairs.values[outside], known
@@ -347,7 +351,6 @@ def calibrate(
         losses[ISOTONIC].brier < losses[PLATT].brier
         and losses[ISOTONIC].log_loss < losses[PLATT].log_loss
     )
-    calibration = fit(used, pairs.shape[0])
     logits = left[ISOTONIC if isotonic else PLATT]
     sums = pairs.values @ np.asarray(prior)
     return Calibrated(

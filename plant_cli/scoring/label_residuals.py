@@ -136,9 +136,7 @@ def fit_residuals(
     )
 
 
-def _cross(
-    blocks: Sequence[_LabelBlock], pairs: ScoredPairs, strengths: Sequence[float]
-) -> Floats:
+def _cross(blocks: Sequence[_LabelBlock], pairs: ScoredPairs, strengths: Sequence[float]) -> Floats:
     """What residuals of each strength add to pairs [strengths, P], each of a fold by those of
     the other folds.
     """

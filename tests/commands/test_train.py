@@ -60,6 +60,8 @@ class TunedOptions(Options):
 class MeasuredOptions(Options):
     split: str = "test"
     bootstrap: int = 0
+    predictions: str | None = None
+    thresholds: str | None = None
 
 
 class PlayedSteps:
@@ -321,8 +323,11 @@ def test_without_a_test_split_figures_are_of_validation(steps: PlayedSteps, tmp_
         for n in range(40)
     ]
     pl.DataFrame(rows).write_parquet(tmp_path / "data.parquet")
-    assert "there is no test split" in steps(tmp_path / "data.parquet").tables[0].notes[0]
-    assert read_stage(steps.folder / "run", "eval")["options"]["split"] == "validation"
+    assert "there is no test split" in steps(tmp_path / "data.parquet").tables[-1].notes[0]
+    options = read_stage(steps.folder / "run", "eval")["options"]
+    assert options["split"] == "validation"
+    assert Path(options["predictions"]).name == "validation.parquet"  # not scored once more
+    assert Path(options["thresholds"]).parent == Path(options["predictions"]).parent
 
 
 @pytest.mark.parametrize(

@@ -326,6 +326,27 @@ def test_the_penalty_is_against_the_documents_that_are_learned_from(
     monkeypatch.setattr(calibration, "fit_linear", record)
     calibrate(*draw_pairs(), COUNTS, prior=(1.0,), by_frequency=True)
     assert seen == [8] * 5 + [10]
+    seen.clear()
+    monkeypatch.setattr(calibration, "MOST_LEARNED_FROM", 6)
+    calibrate(*draw_pairs(), COUNTS, prior=(1.0,), by_frequency=True)
+    assert seen == [4, 5, 5, 5, 5, 6]
+
+
+def test_of_very_many_documents_some_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, gold = draw_pairs()
+    monkeypatch.setattr(calibration, "MOST_LEARNED_FROM", 6)
+    drawn = np.random.default_rng(calibration.FIXED_SEED).permutation(10) < 6
+    other = gold.toarray()
+    other[~drawn] = 1 - other[~drawn]
+    first, second = (
+        calibrate(pairs, csr_array(one), COUNTS, prior=(1.0,), by_frequency=True)
+        for one in (gold, other)
+    )
+    assert np.array_equal(
+        first.calibration.linear.weights, second.calibration.linear.weights
+    )  # the truth about others is not looked at
+    assert first.logits[~drawn[pairs.rows]].any()  # they are measured all the same
+    assert first.reliability.counts.sum() == 40
 
 
 @pytest.mark.parametrize(
