@@ -60,6 +60,21 @@ SPECS = (
             "model.decoder.heads=1,4,8 --trials 20 --hours 2",
         ),
     ),
+    of_a_model(
+        name="audit",
+        group="Look",
+        summary="Find labels of your documents that may be wrong, and labels that may be missing.",
+        options=options.AuditOptions,
+        run="plant_cli.commands.audit:run",
+        check="plant_cli.commands.requirements:require_model",
+        help="Each document is judged by a model that has not seen it. Nothing is written to the "
+        "run: a person decides in the sheet, and `plant review import` reads it.",
+        takes=("tag", "force"),
+        examples=(
+            "plant audit -O doubts.xlsx",
+            "plant audit --split train --limit 20",
+        ),
+    ),
     StageSpec(
         name="clean",
         summary="Remove from a run what can be made again: caches, checkpoints of finished "

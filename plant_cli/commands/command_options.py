@@ -104,6 +104,33 @@ class ConvertOptions(Options):
     _is_a_share = field_validator("shard")(_require_share)
 
 
+class AuditOptions(Options):
+    """Options of `audit`."""
+
+    output: str | None = everyday(
+        None,
+        "A sheet as `plant review export` writes it, for `plant review import`: .xlsx, .csv, "
+        ".tsv; .jsonl has whole texts.",
+        short="-O",
+        min_length=1,
+        value="FILE",
+    )
+    limit: int | None = everyday(
+        None, "Rows of each kind (default: 100 in a sheet, 10 on the screen).", short="-l", ge=1
+    )
+    split: SplitName | None = everyday(
+        None, "Only the documents of this split (default: train and validation)."
+    )
+    folds: int = option(
+        5,
+        "Parts of train; each is judged by scorers that are fitted on the others.",
+        ge=2,
+    )
+    micro_batch: int = option(
+        16, "Texts that a network reads at once; lower it when memory runs out.", ge=1
+    )
+
+
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 

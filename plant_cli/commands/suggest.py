@@ -270,14 +270,14 @@ def _show(
         ):
             never = never or threshold is None
             cut: list[str | float] = (
-                [] if explained else ["never" if threshold is None else _round(threshold)]
+                [] if explained else ["never" if threshold is None else round_score(threshold)]
             )
             rows.append(
                 [
                     one.doc_id,
                     label,
                     *([title or ""] if titled else []),
-                    _round(score),
+                    round_score(score),
                     *cut,
                     band,
                     *why,
@@ -335,7 +335,7 @@ def count_tied(documents: Sequence[SuggestedDocument]) -> int:
     return max((max(Counter(one.scores).values(), default=0) for one in documents), default=0)
 
 
-def _round(score: float) -> float:
+def round_score(score: float) -> float:
     """Three significant digits, so that small scores differ; only a score of exactly 1 is shown
     as 1.
     """

@@ -72,7 +72,7 @@ def review_rows(document: SuggestedDocument) -> Iterator[tuple[Any, ...]]:
             document.text,
             label,
             title or "",
-            round(score, 2),
+            round(score, 2) if score >= 0.01 else float(f"{score:.1g}"),
             band,
             "",
             evidence,

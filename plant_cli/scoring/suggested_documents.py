@@ -65,6 +65,11 @@ class SuggestedDocument:
         return replace(self, **taken)
 
 
+def find_heading(text: str) -> str:
+    """The beginning of a text's first line that is not empty."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:HEADING]
+
+
 def list_labels(
     ids: Sequence[str], top: TopLabels, labels: LabelIndex, thresholds: Thresholds
 ) -> Iterator[SuggestedDocument]:
@@ -115,11 +120,7 @@ class Suggesting:
                 ]
                 if self.kept != 0
                 else [],
-                heading=next((line.strip() for line in text.splitlines() if line.strip()), "")[
-                    :HEADING
-                ]
-                if self.kept != 0
-                else "",
+                heading=find_heading(text) if self.kept != 0 else "",
                 text=text[: self.kept],
                 checksum=_checksum(text),
             )

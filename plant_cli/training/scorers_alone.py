@@ -21,7 +21,7 @@ from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
-from plant_cli.data.words import word_frequencies
+from plant_cli.data.words import drop_unused, word_frequencies
 from plant_cli.evaluation.threshold_tuning import Objective
 from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.dask_workers import working_at
@@ -37,7 +37,7 @@ from plant_cli.scoring.kept_scorers import KeptScorers
 from plant_cli.scoring.known_words import find_common
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
-from plant_cli.scoring.top_labels import TopLabels
+from plant_cli.scoring.top_labels import Rows, TopLabels
 from plant_cli.training.judging import LABELS_JUDGED, Bands, Judge, find_families
 from plant_cli.training.training_options import FinetuneOptions
 
@@ -90,15 +90,7 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
             "scorers that are fitted and calibrated",
         )
     ):
-        fit = fit_chosen(given, options)
-        if fit is None:
-            raise DataError(
-                "no scorer is left that fits the corpus",
-                where=str(given.session.folder),
-                expected="at least one scorer that fits the corpus: `titles` needs titles of "
-                "labels",
-                todo="name other scorers: --scorers words,neighbours,linear",
-            )
+        fit = require_fit(fit_chosen(given, options), given.session.folder)
         corpus, scored = given.corpus, fit.validation or fit.left_out
         split = (
             corpus.gold_labels("train").take(fit.rows)
@@ -123,19 +115,42 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
         )
 
 
-def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:
+def require_fit(fit: FusionFit | None, folder: Path) -> FusionFit:
+    """What was fitted for a stage in that folder; `DataError` where no scorer was left."""
+    if fit is None:
+        raise DataError(
+            "no scorer is left that fits the corpus",
+            where=str(folder),
+            expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
+            todo="name other scorers: --scorers words,neighbours,linear",
+        )
+    return fit
+
+
+def fit_chosen(
+    given: StageInputs, options: FinetuneOptions, rows: Rows | None = None
+) -> FusionFit | None:
     """Fit the scorers that the options name, and score validation; None without scorers. A stop
     leaves those that are fitted.
+
+    With `rows` they are fitted on these training documents alone; validation is not looked at, and
+    nothing is kept.
     """
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
-    words, limit = given.words("train"), given.machine.memory_limit
+    train, words, limit = (
+        corpus.gold_labels("train"),
+        given.words("train"),
+        given.machine.memory_limit,
+    )
+    if rows is not None:
+        train, words = train.take(rows), drop_unused(words.take(rows))
     if any(
         hasattr(given.component(ScorerSpec, one)[1], "pieces") for one in options.chosen_scorers
     ):  # it compares documents
         free_disk = shutil.disk_usage(given.session.folder).free
-        labels = corpus.gold_labels("train").gold.nnz / max(1, len(words))
+        labels = train.gold.nnz / max(1, len(words))
         most = None if limit is None else read_size(limit)
         require_resources(
             words,
@@ -156,15 +171,17 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
             [given.component(ScorerSpec, one) for one in options.chosen_scorers],
-            corpus.gold_labels("train"),
+            train,
             words,
             corpus.labels,
             corpus.analyser,
             given.session.reporter,
             seed=given.machine.seed,
-            validation=given.words("validation") if corpus.has_split("validation") else None,
+            validation=given.words("validation")
+            if rows is None and corpus.has_split("validation")
+            else None,
             allow_missing=options.allow_missing,
-            kept=_keep(given),
+            kept=_keep(given) if rows is None else None,
             vocabulary=edits is None or bool(source.get("zero_shot")),
             added=() if edits is None else [*read_label_edits(edits).added],
             rule=given.rule,
