@@ -30,6 +30,7 @@ suggest --text honey --why
 suggest new.csv --sheet review.csv
 review import review.csv --texts new.csv --undecided keep -O accepted.csv
 explain --text honey
+audit -O doubts.csv
 eval
 mig
 mig show Beekeeping

@@ -32,7 +32,7 @@ from plant_cli.data.files import require_free
 from plant_cli.data.printed_tables import show_count
 from plant_cli.evaluation.gold_doubts import (
     DOUBTFUL,
-    MISSING,
+    LACKING,
     DoubtKind,
     LearnedFrom,
     RankedDoubts,
@@ -41,19 +41,21 @@ from plant_cli.evaluation.gold_doubts import (
 from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.explanations import explain
-from plant_cli.scoring.models import TrainedModel, load_model
+from plant_cli.scoring.frequency_linear import Ints
+from plant_cli.scoring.models import TrainedModel, has_network, load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.review_sheets import sheet_format, write_sheet
+from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.suggested_documents import SuggestedDocument, find_heading
 from plant_cli.scoring.top_labels import Scoring
 from plant_cli.training.left_out_models import fit_left_out
 from plant_cli.training.scorers_alone import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
 
-ROWS_IN_SHEET, ROWS_SHOWN = 100, 10  # of each kind
-TITLES = {
+ROWS_IN_SHEET, ROWS_ON_SCREEN = 100, 10  # of each kind
+HEADS_OF_DOUBTS = {
     DOUBTFUL: "Doubtful: labels that documents have, the most doubtful first",
-    MISSING: "Missing? Labels that documents do not have, the most probable first",
+    LACKING: "Missing? Labels that documents do not have, the most probable first",
 }
 
 
@@ -71,7 +73,7 @@ def run(context: StageContext, options: AuditOptions) -> Result:
         corpus=context.corpus(folder),
         folder=folder,
         options=options,
-        limit=options.limit or (ROWS_SHOWN if sheet is None else ROWS_IN_SHEET),
+        limit=options.limit or (ROWS_ON_SCREEN if sheet is None else ROWS_IN_SHEET),
         kept=TEXT_IN_SHEET if sheet is None or sheet_format(sheet) != ".jsonl" else None,
     )
     try:
@@ -85,7 +87,7 @@ def run(context: StageContext, options: AuditOptions) -> Result:
     counts = {kind: len(documents) for kind, documents in found.items()}
     context.reporter.note(
         f"{show_count(sum(counts.values()), 'label')} written to {sheet}: "
-        f"{counts[DOUBTFUL]} that may be wrong, {counts[MISSING]} that may be missing"
+        f"{counts[DOUBTFUL]} that may be wrong, {counts[LACKING]} that may be missing"
     )
     return Result(
         data={"written": str(sheet), **counts},
@@ -107,7 +109,7 @@ class _Audit:
 
     def find(self) -> dict[DoubtKind, list[SuggestedDocument]]:
         """The most doubtful pairs of each kind, a document each."""
-        found: dict[DoubtKind, list[tuple[float, SuggestedDocument]]] = {DOUBTFUL: [], MISSING: []}
+        found: dict[DoubtKind, list[tuple[float, SuggestedDocument]]] = {DOUBTFUL: [], LACKING: []}
         for model, split, learned in self._judges():
             scoring = Scoring(
                 name=split.name,
@@ -167,18 +169,33 @@ class _Audit:
                 yield left.model, train.take(left.rows), learned
                 task.advance(len(left.rows))
 
+    def _explain(
+        self, model: TrainedModel, split: Split, texts: Sequence[str], labels: Sequence[Ints]
+    ) -> list[list[str]]:
+        """The reasons for some labels of each text."""
+        if model.scorers is None or (split.name != "train" and has_network(self.folder)):
+            reporter, index = SilentReporter(), self.corpus.labels
+            return [
+                [why.reason for why in explain(model, text, own.tolist(), index, reporter)]
+                for text, own in zip(texts, labels, strict=True)
+            ]
+        assert model.combination is not None  # it has scorers
+        scored = model.scorers.score(model.split(texts), SilentReporter(), split.name)
+        explained = explain_labels(scored, model.combination, labels)
+        return [[reason.text for reason in reasons] for reasons in explained]
+
     def _name(
         self, kind: DoubtKind, ranked: RankedDoubts, model: TrainedModel, split: Split
     ) -> list[SuggestedDocument]:
         """The pairs as a sheet shows them, with the reasons of the model."""
-        index, reasons = self.corpus.labels, dict[tuple[int, int], str]()
-        for row in np.unique(ranked.rows).tolist():
-            labels = ranked.labels[ranked.rows == row].tolist()
-            text = split.texts[row]
-            for label, why in zip(
-                labels, explain(model, text, labels, index, SilentReporter()), strict=True
-            ):
-                reasons[row, label] = why.reason
+        index, rows = self.corpus.labels, np.unique(ranked.rows)
+        labels = [ranked.labels[ranked.rows == row] for row in rows]
+        reasons = dict[tuple[int, int], str]()
+        texts = [split.texts[row] for row in rows.tolist()]
+        for row, own, whys in zip(
+            rows, labels, self._explain(model, split, texts, labels), strict=True
+        ):
+            reasons |= {(int(row), int(label)): why for label, why in zip(own, whys, strict=True)}
         pairs = zip(ranked.rows.tolist(), ranked.labels.tolist(), strict=True)
         return [
             SuggestedDocument(
@@ -218,7 +235,7 @@ def _show(found: dict[DoubtKind, list[SuggestedDocument]]) -> Result:
     )
     tables = [
         Table(
-            title=TITLES[kind],
+            title=HEADS_OF_DOUBTS[kind],
             columns=[
                 Column(name=name, kind="exact" if name == "probability" else "text")
                 for name in names

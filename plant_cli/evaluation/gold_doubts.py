@@ -29,7 +29,7 @@ from plant_cli.scoring.top_labels import Logits, Rows, Scoring
 
 DoubtKind = Literal["doubtful", "missing"]
 DOUBTFUL: DoubtKind = "doubtful"
-MISSING: DoubtKind = "missing"
+LACKING: DoubtKind = "missing"
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -85,7 +85,7 @@ def find_doubts(
     search = _Search(gold=csr_array(split.gold), allowed=allowed, limit=limit)
     search.gold.sort_indices()
     model.score(split.texts, replace(scoring, k=1, keep=search.take))
-    return {DOUBTFUL: search.rank_own(learned), MISSING: search.missing}
+    return {DOUBTFUL: search.rank_own(learned), LACKING: search.missing}
 
 
 @dataclass(kw_only=True)

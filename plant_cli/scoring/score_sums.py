@@ -13,7 +13,7 @@ and the p_i are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,10 +135,10 @@ def average_logit(logits: Floats, listed: Ints | None) -> float:
 def explain_labels(
     scored: ScoredDocuments,
     combination: Combination,
-    labels: Ints,
+    labels: Sequence[Ints] | Ints,
     network: tuple[Floats, Floats] | None = None,
 ) -> list[list[Reason]]:
-    """Reasons for some labels of each document (`join_reasons`).
+    """Reasons for some labels of each document, whose number may differ (`join_reasons`).
 
     A network gives its logits of these labels [B, k] and those of average labels [B].
     """
