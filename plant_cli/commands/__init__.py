@@ -63,7 +63,8 @@ SPECS = (
     of_a_model(
         name="audit",
         group="Look",
-        summary="Find labels of your documents that may be wrong, and labels that may be missing.",
+        summary="Labels of the corpus that may be wrong or missing (by models that have not seen "
+        "the document).",
         options=options.AuditOptions,
         run="plant_cli.commands.audit:run",
         check="plant_cli.commands.requirements:require_model",

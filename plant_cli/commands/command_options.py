@@ -109,8 +109,7 @@ class AuditOptions(Options):
 
     output: str | None = everyday(
         None,
-        "A sheet as `plant review export` writes it, for `plant review import`: .xlsx, .csv, "
-        ".tsv; .jsonl has whole texts.",
+        "A sheet for `plant review import`: .xlsx, .csv, .tsv; .jsonl has whole texts.",
         short="-O",
         min_length=1,
         value="FILE",
