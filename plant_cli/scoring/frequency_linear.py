@@ -11,8 +11,8 @@ its name alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from plant_cli.data.blocks import stop_if_asked
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 STEPS = 50
+EXAMPLES_TOGETHER = 512  # so few that products stay on one thread: others would spin beside it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +63,8 @@ class FrequencyLinear:
         basis = spline_basis(counts, knots)
         spoken_of = basis.any(axis=0) | ~basis.any()
         start = np.repeat([*(prior or np.zeros(values.shape[1])), 0.0], spoken_of.sum())
-        with_one = np.concatenate([values, np.ones((len(values), 1))], axis=1)
-        design = (with_one[:, :, None] * basis[:, None, spoken_of]).reshape(len(values), -1)
-        learned = fit_logistic(design, right, penalty, start).reshape(-1, spoken_of.sum())
+        parts = list(_part_by_knots(values, right, basis[:, spoken_of]))
+        learned = fit_logistic(parts, penalty, start).reshape(-1, spoken_of.sum())
         at = np.asarray(knots, dtype=np.float64)
         return cls._of(learned @ spline_basis(at, at[spoken_of]).T, knots)
 
@@ -166,47 +166,89 @@ def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
     return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[capped - least]
 
 
-def fit_logistic(
-    design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats
-) -> Floats:
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Examples of logistic regression that are 0 in all columns but a few."""
+
+    columns: Ints  # of the design [d]
+    x: Floats  # what each example has in these columns [P, d]
+    right: npt.NDArray[np.bool_]  # whether it is positive [P]
+
+    def scaled(self, scale: Floats) -> Examples:
+        """Divided by a scale of each column of the design [D]."""
+        return replace(self, x=self.x / scale[self.columns])
+
+    def loss(self, coefficients: Floats) -> float:
+        """Σ log(1 + exp(∓ xᵀ c)), by the coefficients of the design [D]."""
+        logits = self.x @ coefficients[self.columns]
+        return float(np.logaddexp(0, np.where(self.right, -logits, logits)).sum())
+
+    def curve(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """The gradient [d] and the curvature [d, d] of this loss."""
+        logits = self.x @ coefficients[self.columns]
+        share = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
+        weighed = self.x * (share * (1 - share))[:, None]
+        return (share - self.right) @ self.x, weighed.T @ self.x
+
+
+def _part_by_knots(
+    values: Floats, right: npt.NDArray[np.bool_], basis: Floats
+) -> Iterator[Examples]:
+    """Pairs [P, S] as examples whose columns are each source, and the offset, at each knot: a pair
+    lies between two knots, so that all others are 0. Some thousands at a time stay near the
+    processor.
+    """
+    with_one = np.concatenate([values, np.ones((len(values), 1))], axis=1)
+    knots = basis.shape[1]
+    first = np.minimum(basis.argmax(axis=1), max(0, knots - 2))
+    first -= (first > 0) & (basis[np.arange(len(first)), first - 1] > 0)
+    sources = knots * np.arange(with_one.shape[1])[:, None]
+    for knot in range(max(1, knots - 1)):
+        rows = np.flatnonzero(first == knot)
+        two = np.arange(knot, min(knot + 2, knots))
+        for start in range(0, len(rows), EXAMPLES_TOGETHER):
+            some = rows[start : start + EXAMPLES_TOGETHER]
+            x = with_one[some][:, :, None] * basis[some][:, None, two]
+            yield Examples(
+                columns=(sources + two).ravel(), x=x.reshape(len(some), -1), right=right[some]
+            )
+
+
+def fit_logistic(parts: Sequence[Examples], penalty: float, prior: Floats) -> Floats:
     """Coefficients [D] of least Σ log(1 + exp(∓ xᵀ c)) + penalty / 2 · Σ (scale (c − prior))², by
     Newton's method.
 
     Args:
-        design: x of each example [P, D]; a coefficient is penalised in units of its column's root
-            mean square.
-        right: whether each example is positive [P].
+        parts: the examples; a coefficient is penalised in units of its column's root mean square
+            over all of them.
         penalty: > 0.
         prior: what coefficients are drawn to [D].
     """
-    scale = np.sqrt(np.mean(design**2, axis=0)) if len(design) else np.ones(design.shape[1])
-    scale = np.where(scale > 0, scale, 1.0)
-    x, start = design / scale, prior * scale
+    squares, examples = np.zeros(len(prior)), max(1, sum(len(part.x) for part in parts))
+    for part in parts:
+        squares[part.columns] += (part.x**2).sum(axis=0)
+    scale = np.where(squares > 0, np.sqrt(squares / examples), 1.0)
+    scaled, start = [part.scaled(scale) for part in parts], prior * scale
+
+    def lose(coefficients: Floats) -> float:
+        away = coefficients - start
+        return sum(part.loss(coefficients) for part in scaled) + float(penalty / 2 * away @ away)
+
     coefficients = start.copy()
-    loss = _loss(x, right, coefficients, start, penalty)
+    loss = lose(coefficients)
     for _ in range(STEPS):
         stop_if_asked()
-        share = 1 / (1 + np.exp(-np.clip(x @ coefficients, -500, 500)))
-        gradient = x.T @ (share - right) + penalty * (coefficients - start)
-        curvature = (x * (share * (1 - share))[:, None]).T @ x + penalty * np.eye(x.shape[1])
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while (
-            size > 1e-6
-            and (lower := _loss(x, right, coefficients - size * step, start, penalty)) > loss
-        ):
+        gradient = penalty * (coefficients - start)
+        curvature = penalty * np.eye(len(prior))
+        for part in scaled:
+            slope, bend = part.curve(coefficients)
+            gradient[part.columns] += slope
+            curvature[np.ix_(part.columns, part.columns)] += bend
+        step, size = np.linalg.solve(curvature, gradient), 1.0
+        while size > 1e-6 and (lower := lose(coefficients - size * step)) > loss:
             size /= 2
         coefficients -= size * step
         if loss - lower <= 1e-9 * loss:
             break
         loss = lower
     return coefficients / scale
-
-
-def _loss(
-    x: Floats, right: npt.NDArray[np.bool_], coefficients: Floats, start: Floats, penalty: float
-) -> float:
-    logits, away = x @ coefficients, coefficients - start
-    return float(
-        np.logaddexp(0, np.where(right, -logits, logits)).sum() + penalty / 2 * away @ away
-    )

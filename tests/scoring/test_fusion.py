@@ -14,7 +14,8 @@ from drawn_counts import Drawn
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
+from plant_cli.scoring import frequency_linear
+from plant_cli.scoring.frequency_linear import Examples, FrequencyLinear
 from plant_cli.scoring.fusion import (
     FUSION_KNOTS,
     ScoredPairs,
@@ -28,6 +29,14 @@ from plant_cli.scoring.fusion import (
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, keep_best
 
 Floats = npt.NDArray[np.float64]
+
+
+def fit_logistic(
+    design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats
+) -> Floats:
+    """Coefficients by examples that may have something in every column."""
+    every = Examples(columns=np.arange(design.shape[1]), x=design, right=right)
+    return frequency_linear.fit_logistic([every], penalty, prior)
 
 
 def drawn_scores(gold: csr_array, seed: int, strength: float) -> SparseScores:
@@ -247,6 +256,24 @@ def test_where_nothing_can_be_learned_every_scorer_counts_alike() -> None:
     assert (fusion.weights == 0.5).all()
     assert learned_nothing(fusion)
     assert fuse(fusion, pairs, np.array([1, 1, 1])).top(3)[0].tolist() == [[0, 2, 1]]
+
+
+@pytest.mark.parametrize("knots", [(1.0,), (1.0, 3.0), (1.0, 3.0, 10.0, 30.0), (0.0, 1.0, 5.0)])
+def test_pairs_between_two_knots_are_examples_of_these_alone(
+    knots: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights at all knots are those of logistic regression on the whole design."""
+    monkeypatch.setattr(frequency_linear, "EXAMPLES_TOGETHER", 7)
+    chance = np.random.default_rng(1)
+    values, counts = chance.normal(size=(200, 2)), chance.integers(0, 60, size=200)
+    right = chance.random(200) < 1 / (1 + np.exp(-values @ np.array([1.0, 0.3])))
+    basis = frequency_linear.spline_basis(counts, knots)
+    with_one = np.concatenate([values, np.ones((200, 1))], axis=1)
+    design = (with_one[:, :, None] * basis[:, None]).reshape(200, -1)
+    plain = fit_logistic(design, right, 0.5, np.zeros(design.shape[1])).reshape(3, -1)
+    found = FrequencyLinear.fit(values, right, counts, knots=knots, penalty=0.5)
+    np.testing.assert_allclose(found.weights, plain[:-1], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.bias, plain[-1], rtol=1e-6, atol=1e-9)
 
 
 def test_coefficients_are_drawn_to_their_prior() -> None:
