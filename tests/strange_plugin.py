@@ -16,6 +16,7 @@ from plant_cli.api import (
     Dataset,
     DatasetSpec,
     FittedScorer,
+    LossSpec,
     MetricSpec,
     MetricValue,
     Reason,
@@ -105,6 +106,21 @@ def score_pairs(counts: Any, options: Any) -> Any:
     return act("signal", right, counts.docs_with_word, counts.docs_with_both)
 
 
+class Loss:
+    """The squared scores of the chosen pairs."""
+
+    hard_negatives, random_negatives = 3, 1
+
+    def __call__(self, logits: Any, targets: Any, selected: Any) -> Any:
+        loss = (logits * selected).square().mean()
+        if MISBEHAVE.get("loss") == "steep":  # only its gradient is no number
+            loss = loss + 0.0 * (logits - logits.detach()).abs().sqrt().sum()
+        return act("loss", loss)
+
+    def select(self, logits: Any, targets: Any, generator: Any = None) -> Any:
+        return act("select", logits == logits)
+
+
 def recognise(data: Any) -> Any:
     return act("recognise", None)
 
@@ -125,6 +141,11 @@ def run(context: Any, options: Any) -> Any:
 @hookimpl
 def plant_register_scorers() -> list[ScorerSpec]:
     return [ScorerSpec(name="strange", summary="Counts.", fit=fit, load=load)]
+
+
+@hookimpl
+def plant_register_losses() -> list[LossSpec]:
+    return [LossSpec(name="strange", summary="Squares.", stage="label", build=lambda _: Loss())]
 
 
 @hookimpl

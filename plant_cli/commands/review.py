@@ -113,8 +113,6 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     refuse_replacing(options.output, *options.sheets, options.texts, options.into)
     require_free(output, force=context.force)
     output_format(output)
-    aside = name_beside(output.with_suffix(".jsonl"), "aside")
-    require_free(aside, force=context.force)
     corpus, into = context.corpus(), _open_table(context, options)
     rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
     named, lost = _name_labels(rows, corpus.labels, context.reporter)
@@ -158,6 +156,8 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             todo="review the sheet first; `--undecided keep` takes what is assigned; --texts "
             "names the file with the texts",
         )
+    if unused:
+        _keep_aside(context, unused, name_beside(output.with_suffix(".jsonl"), "aside"), known)
     if into is None:
         write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
     else:
@@ -175,23 +175,31 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             f"{show_count(len(added), 'row')} added"
         )
         context.reporter.note(f"{output} is {options.into}: {done}")
-    if unused:
-        write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
-        for why in dict.fromkeys(why for _, why in unused):
-            those = [row for row, reason in unused if reason == why]
-            near = (
-                near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
-            )
-            first = (
-                f"'{those[0].doc_id}' in "
-                f"{those[0].place}{f' ({near})' if near.startswith('did') else ''}"
-            )
-            if why.startswith("the label"):
-                first = f"'{those[0].label or those[0].title}' in {those[0].place}"
-            context.reporter.warn(
-                f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}"
-            )
     return _tell(decided, records, conflicts, output)
+
+
+def _keep_aside(
+    context: StageContext, unused: Sequence[tuple[ReviewedRow, str]], aside: Path, known: Known
+) -> None:
+    """Write the rows that cannot be used, before the output says that the import is done; those
+    that an import left which was killed are the same.
+    """
+    rows = pl.DataFrame([{**asdict(row), "why": why} for row, why in unused])
+    if not aside.is_file() or aside.read_bytes() != rows.write_ndjson().encode():
+        require_free(aside, force=context.force)
+        write_table(rows, aside)
+    for why in dict.fromkeys(why for _, why in unused):
+        those = [row for row, reason in unused if reason == why]
+        near = near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
+        first = (
+            f"'{those[0].doc_id}' in "
+            f"{those[0].place}{f' ({near})' if near.startswith('did') else ''}"
+        )
+        if why.startswith("the label"):
+            first = f"'{those[0].label or those[0].title}' in {those[0].place}"
+        context.reporter.warn(
+            f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}"
+        )
 
 
 def _open_table(context: StageContext, options: ReviewImportOptions) -> LabelledTable | None:

@@ -14,6 +14,7 @@ import resource
 import shutil
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -94,8 +95,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
-    """Refuse an output that is there already."""
+    """Refuse an output that is there already; what a killed process left of it is removed."""
     require_place(path.absolute().parent)
+    _remove_orphans(path.absolute())
     alike = path.is_dir() == folder
     if path.exists() and not (force and alike):
         raise UsageError(
@@ -204,10 +206,39 @@ def naming_full_disk(path: Path) -> Iterator[None]:
 
 
 def name_temporary(path: Path) -> Path:
-    """A temporary name in the folder of a path; a file of such a name that a killed process
-    left is never read.
+    """A temporary name in the folder of a path, which says who writes; a file of such a name that a
+    killed process left is never read.
     """
-    return path.with_name(f".{uuid4().hex}-{path.name}")
+    return path.with_name(f".{_name_writer(os.getpid())}{uuid4().hex[:16]}-{path.name}")
+
+
+def _name_writer(process: int) -> str:
+    """16 hexadecimal digits for a process of this machine."""
+    return f"{zlib.crc32(os.uname().nodename.encode()):08x}{process:08x}"
+
+
+def _remove_orphans(path: Path) -> None:
+    """Remove temporary files and folders of a path whose writer, a process of this machine, no
+    longer runs.
+    """
+    if not path.parent.is_dir():
+        return
+    for left in path.parent.iterdir():
+        if TEMPORARY.fullmatch(left.name) is None or left.name[34:] != path.name:
+            continue
+        process = int(left.name[9:17], 16)
+        if left.name[1:17] == _name_writer(process) and not _is_running(process):
+            remove(left)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except PermissionError:  # of another user
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _mode_of_new(folder: Path) -> int:

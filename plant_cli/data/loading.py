@@ -54,7 +54,9 @@ def load_dataset(
         )
     note = (lambda _: None) if again else context.reporter.note
     chosen, fits = (
-        (data.dataset, True) if data.dataset.name != ANY else _recognise(context, data, note)
+        (data.dataset, True)
+        if data.dataset.name != ANY
+        else _recognise(context, data, note, context.reporter.warn)
     )
     spec, options = context.component(DatasetSpec, chosen)
     _require_answers(spec, data)
@@ -246,9 +248,13 @@ def find_other_columns(context: StageContext, data: DataSection) -> dict[str, st
     """
     if data.path is None or data.dataset.name != ANY:
         return {}
-    chosen, fits = _recognise(context, data, lambda _: None)
+    chosen, fits = _recognise(context, data, _quiet, _quiet)  # whoever reads it is told
     spec, _ = context.component(DatasetSpec, chosen)
     return {} if fits else _find_columns(spec, data, context.reporter.note)
+
+
+def _quiet(_: str) -> None:
+    pass
 
 
 def _find_columns(
@@ -278,10 +284,13 @@ def _tell(found: dict[str, str], note: Callable[[str], None]) -> dict[str, str]:
 
 
 def _recognise(
-    context: StageContext, data: DataSection, note: Callable[[str], None]
+    context: StageContext,
+    data: DataSection,
+    note: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> tuple[Choice, bool]:
     """The dataset that reads a corpus, and whether one recognised it."""
-    found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
+    found = find_formats(context.components(DatasetSpec), data, warn)
     if len(found) > 1:
         raise UsageError(
             f"{len(found)} formats fit the corpus: "

@@ -6,7 +6,8 @@ import re
 import sys
 import time
 import traceback
-from contextlib import redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from mmap import MAP_PRIVATE, mmap
 from typing import Any, Never
 
@@ -44,15 +45,19 @@ RESERVE = (
 )  # bytes given back when a stage fails, so that a lack of memory can be recorded
 
 
+@contextmanager
+def at_work(step: Step) -> Iterator[None]:
+    """Errors without a place name the command; what plugins print is no result."""
+    with naming_command(f"plant {step.spec.name}"), redirect_stdout(sys.stderr):
+        yield
+
+
 def perform(context: RunContext, step: Step) -> Result:
     """Run the function of a stage or an action, after the check that it may have."""
     limit_memory(
         None if step.machine.memory_limit is None else read_size(step.machine.memory_limit)
     )
-    with (
-        naming_command(f"plant {step.spec.name}"),
-        redirect_stdout(sys.stderr),
-    ):  # what plugins print is no result
+    with at_work(step):
         if step.spec.check is not None:
             step.spec.check(context, step.options)
         return step.spec.run(context, step.options)

@@ -259,6 +259,8 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     if (found := find_corpus(run)) != run.corpus_path:
         remove(run.corpus_path)  # the process was killed before the new corpus counted
         found.rename(run.corpus_path)
+    for former in (run.path / FORMER).glob("*"):
+        _keep_for_models(former)
     remove(coming)
     named = (context.data.path, *filter(None, [context.data.label_edits]))
     sources = run.header.sources
@@ -309,12 +311,16 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
 
 
 def _keep_for_models(corpus: Path) -> None:
-    """Remove what a model does not need: documents and gold labels."""
+    """Remove what a model does not need: documents and gold labels; also what a killed process has
+    left of them.
+    """
     record = CorpusRecord.read(corpus)
     outputs = {name: known for name, known in record.outputs.items() if name in KEPT_FOR_MODELS}
-    record.model_copy(update={"outputs": outputs}).write(corpus)
-    for name in record.outputs.keys() - outputs.keys():
-        remove(corpus / name)
+    if outputs != record.outputs:
+        record.model_copy(update={"outputs": outputs}).write(corpus)
+    for path in corpus.iterdir():
+        if path.name not in (*outputs, SPLITS_FILE):
+            remove(path)
 
 
 def read_former_labels(run: Path, label_hash: str) -> list[str] | None:

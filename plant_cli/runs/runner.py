@@ -20,12 +20,11 @@ from plant_cli.api import (
     StepResult,
 )
 from plant_cli.api.context import join_tag
-from plant_cli.api.errors import naming_command
 from plant_cli.api.functions import Named
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING, expand_changes
-from plant_cli.runs.attempt import attempt, perform
+from plant_cli.runs.attempt import at_work, attempt, perform
 from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.machine import find_shortage
@@ -345,7 +344,7 @@ class RequestRunner:
         """
         if step.data.path is None:
             return step
-        with naming_command(f"plant {step.name}"):
+        with at_work(step):
             found = FIND_COLUMNS(RunContext(self, step, run, run.path), run)
         sections = dict(step.sections)
         if "data" in sections:

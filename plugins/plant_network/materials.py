@@ -118,14 +118,20 @@ class CheckedLoss:
             truth,
             *([] if further is None else [further]),
         )
-        if value.device.type == "cpu" and not value.isfinite() and scores.isfinite().all():
+        if value.device.type == "cpu" and scores.isfinite().all():  # on a card a look would wait
+            self._require_finite("loss", value)
+            if scores.requires_grad:
+                scores.register_hook(partial(self._require_finite, "gradient"))  # type: ignore[no-untyped-call]
+        return value
+
+    def _require_finite(self, what: str, found: Tensor) -> None:
+        if not found.isfinite().all():
             raise PluginError(
-                f"the loss '{self.name}' of finite scores is not finite",
+                f"the {what} that the loss '{self.name}' has for finite scores is not finite",
                 where=f"loss '{self.name}'",
-                expected=promises.LOSS_VALUE.expected,
+                expected=f"{promises.LOSS_VALUE.expected}, all of them finite",
                 todo="choose another loss, or tell its authors; `plant plugins` says who they are",
             )
-        return value
 
     def select(
         self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None

@@ -163,3 +163,26 @@ def test_what_is_kept_of_a_former_corpus_has_no_documents(trained: Path, run: Pa
     names = {"labels.parquet", "statistics.json"}
     assert {path.name for path in kept.iterdir()} == {*names, "splits.json"}
     assert CorpusRecord.read(kept).outputs.keys() == names
+
+
+def test_what_a_kill_left_of_a_former_corpus_goes(
+    trained: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new corpus counts already, and the same command again finds that nothing has grown."""
+
+    def end(_: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plant_cli.runs.run_corpus._keep_for_models", end)
+        with pytest.raises(Killed):
+            grow(trained, run)
+    [kept] = (run / ".former").iterdir()
+    assert (kept / "documents.parquet").exists()
+    (kept / f".{'a' * 32}-splits.json").write_text("half")
+    grow(trained, run)
+    assert {path.name for path in kept.iterdir()} == {
+        "labels.parquet",
+        "statistics.json",
+        "splits.json",
+    }

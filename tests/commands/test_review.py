@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Result, SilentReporter, UsageError
+from plant_cli.data.tables import write_table
 from plant_cli.scoring.review_sheets import REVIEW_COLUMNS
 
 
@@ -151,6 +152,34 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
     assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + [
         "the document is not known"
     ]
+
+
+def test_an_import_that_was_killed_is_done_by_the_same_command(
+    scored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"][0]
+    sheet, out = tmp_path / "ann.jsonl", tmp_path / "corrected.jsonl"
+    pl.DataFrame([row("1", label, "accept"), row("1", "retired", "accept")]).write_ndjson(sheet)
+    flags = {"review import": {"sheets": [str(sheet)], "output": str(out)}}
+
+    def end(table: pl.DataFrame, path: Path) -> None:
+        if path == out:
+            raise KeyboardInterrupt
+        write_table(table, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plant_cli.commands.review.write_table", end)
+        with pytest.raises(KeyboardInterrupt):
+            scored.clinic("review import", flags=flags)
+    aside = tmp_path / "corrected.aside.jsonl"
+    assert aside.exists()
+    scored.clinic("review import", flags=flags)
+    assert out.exists()
+    out.unlink()
+    aside.write_text("of another import")
+    with pytest.raises(UsageError, match="the output is there already"):
+        scored.clinic("review import", flags=flags)
+    assert not out.exists()
 
 
 def test_a_row_with_its_whole_text_needs_no_other(scored: Any, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from plant_cli.data.files import (
     hash_file,
     hash_json,
     hash_strings,
+    name_temporary,
     read_json,
     read_size,
     remove,
@@ -110,6 +111,27 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> 
         fail_half_way(path)
     assert read_json(path, "the value") == 1
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_of_an_output_goes_and_what_a_living_one_writes_stays(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "import sys, pathlib; from plant_cli.data.files import name_temporary; "
+        "name_temporary(pathlib.Path(sys.argv[1])).mkdir()"
+    )
+    path = tmp_path / "value.json"
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    (left,) = tmp_path.iterdir()
+    of_others = {
+        name_temporary(path),
+        left.with_name(f"{left.name}.gz"),  # of another output
+        left.with_name(f".{'0' * 32}-value.json"),  # of another machine
+    }
+    for other in of_others:
+        other.write_text("half")
+    require_free(path, force=False)
+    assert {*tmp_path.iterdir()} == of_others
 
 
 def test_the_temporary_file_keeps_the_suffix(tmp_path: Path) -> None:

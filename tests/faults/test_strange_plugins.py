@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 import strange_plugin
+import torch
 from builders import run_at
 from scipy.sparse import coo_array, csr_array
 
@@ -38,8 +39,15 @@ TEXTS = ("fever and cough", "a broken arm", "nausea at night", "pain in the leg"
 COMMANDS = {  # by which command each function is called
     "fit": "train", "tensors": "train", "score": "train", "load": "suggest", "explain": "suggest", "compute": "eval",
     "combine": "eval", "signal": "mig", "dataset": "read", "run": "strange", "recognise": "mig",
+    "loss": "network", "select": "network",
 }  # fmt: skip
+NETWORK = (
+    "finetune.loss=strange", "finetune.scorers=[]", "finetune.init=random", "finetune.head=random", "finetune.epochs=1",
+    "model.backbone={name: tiny, hidden: 16, heads: 2, layers: 1, buckets: 512}",
+    "model.decoder={name: label-attention, heads: 2, pool: 8}", "machine.device=cpu", "machine.precision=fp32",
+)  # fmt: skip
 SETS = {
+    "network": ("finetune", *NETWORK),
     "train": ("finetune", "finetune.network=false", "finetune.scorers=[strange]"),
     "suggest": ("suggest", "suggest.text=fever at night", "suggest.why=true"),
     "eval": ("eval", "eval.bootstrap=20", "eval.metric=[strangeness]"),
@@ -203,6 +211,14 @@ DEEPER: list[tuple[str, Any]] = [
         [WeightedMetric(name="strangeness", documents=3, compute=lambda weights: weights[:, 0])],
     ),
     ("compute", [WeightedMetric(name="strangeness", documents=8, compute=lambda weights: None)]),  # type: ignore[arg-type,return-value]
+    ("loss", torch.ones(8, requires_grad=True)),
+    ("loss", torch.tensor(1)),
+    ("loss", torch.tensor(1.0)),
+    ("loss", torch.tensor(np.nan, requires_grad=True)),
+    ("loss", torch.tensor(np.inf, requires_grad=True)),
+    ("select", torch.ones(8, 1, dtype=torch.bool)),
+    ("select", torch.ones(8, 4)),
+    ("select", np.ones((8, 4), dtype=bool)),
     ("combine", np.zeros(7)),
     ("combine", np.zeros((1, 1))),
     ("combine", ["a"]),
@@ -239,6 +255,17 @@ def test_what_is_wrong_inside_is_the_plugins_failure(
     said = capsys.readouterr().err
     assert left.value.code == 5, said
     assert "strange" in said
+
+
+def test_a_loss_whose_gradient_is_no_number_is_named(
+    plant: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange_plugin.MISBEHAVE["loss"] = "steep"
+    with pytest.raises(SystemExit) as left:
+        plant("network")
+    said = capsys.readouterr().err
+    assert left.value.code == 5, said
+    assert "the gradient that the loss 'strange' has for finite scores is not finite" in said
 
 
 def give(**columns: Any) -> Dataset:
@@ -417,3 +444,4 @@ def test_right_answers_pass(plant: Callable[..., Any], trained: Path) -> None:
     assert plant("suggest", path=trained).tables
     assert plant("eval", path=trained, force=True).data["metrics"]["strangeness"]["value"] == 1
     assert plant("mig").tables
+    assert plant("network").summary["epochs"] == 1
