@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,7 @@ from plant_cli.runs.runner import RequestRunner, run_stage
 from plant_cli.scoring.decisions import BANDS_FILE, Thresholds, read_thresholds
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
+from plant_cli.scoring.labelled_batches import add_columns, read_texts
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
@@ -69,6 +71,42 @@ class OpenModel:
     reporter: Reporter  # where progress goes
     run_path: Path  # the run that it is from
     holder: TemporaryDirectory[str] | None = None  # of a run that goes with the model
+    tag: str | None = None  # the variant of `finetune`
+    sets: tuple[str, ...] = ()  # values over those of the run
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get the place of the model, and open it there once."""
+        if self.holder is not None:
+            raise UsageError(
+                "a model that was not saved cannot be sent to other processes",
+                where=str(self.run_path),
+                expected="a model in a folder of its own",
+                todo="model.save('FOLDER'), then send load('FOLDER')",
+            )
+        return _open_once, (str(self.run_path.absolute()), self.tag, self.sets)
+
+    def label(self, batch: Any, *, text: str = "text", k: int = 10) -> Any:
+        """A batch with the k best labels of each text in further columns: `labels`, `scores` and
+        `bands`, lists, best first; empty for a text that tells the model nothing.
+
+        It can be sent to other processes, which open the model by its path, once each.
+
+        Args:
+            batch: a DataFrame of polars or pandas, a Table or RecordBatch of Arrow, a mapping of
+                columns, or a list of texts, of which a mapping is made.
+            text: the column of texts.
+            k: how many labels.
+
+        Raises:
+            UsageError: the batch has no such column, or has one of these three.
+        """
+        found = self.suggest(read_texts(batch, text), k=k)
+        values: dict[str, list[list[Any]]] = {
+            "labels": [[one.label for one in row] for row in found],
+            "scores": [[one.score for one in row] for row in found],
+            "bands": [[one.band for one in row] for row in found],
+        }
+        return add_columns(batch, values)
 
     def save(self, path: Path | str) -> None:
         """Keep the run as a folder, which `load` opens and every command takes; what only saves
@@ -222,7 +260,15 @@ def open_in(context: StageContext, thresholds: Thresholds | None = None) -> Open
         thresholds=chosen,
         reporter=context.reporter,
         run_path=context.run_path,
+        tag=context.tag,
+        sets=tuple(context.request.sets),
     )
+
+
+@lru_cache(maxsize=2)
+def _open_once(run_path: str, tag: str | None, sets: tuple[str, ...]) -> OpenModel:
+    """The model of a path for all that this process is sent."""
+    return open_model(run_path, tag, sets=sets)
 
 
 def fit(
