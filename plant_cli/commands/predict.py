@@ -111,8 +111,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         corpus.labels,
     )
     if output is not None:
-        hash_, count = corpus.labels.hash, len(corpus.labels)
-        bands = thresholds or read_thresholds(folder, hash_, count, BANDS_FILE)
+        label_hash, count = corpus.labels.hash, len(corpus.labels)
+        bands = thresholds or read_thresholds(folder, label_hash, count, BANDS_FILE)
         left_out = ["why"] if any(corpus.labels.titles) else ["title", "why"]
         write_suggestions(
             output,

@@ -410,7 +410,8 @@ class AnnotationFormat(RecordFormat):
         found = list(_sample(data))
         path = Path(str(data.path))
         numbers = {label for one in found for answer in one.answers for label in answer.labels}
-        numbered = bool(numbers) and all(map(str.isdecimal, numbers))
+        titled = {label for one in found for label, title in one.titles.items() if title}
+        numbered = bool(numbers - titled) and all(map(str.isdecimal, numbers))
         names, file = _find_names(path) if numbered else ({}, None)
         rule = _Rule(_choose_question(found, data), data.annotators, names)
         _require_people(found, data)

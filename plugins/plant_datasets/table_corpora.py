@@ -61,6 +61,7 @@ from plant_datasets.guessed_columns import (
 )
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
+from plant_datasets.merged_cells import fill_merged_cells
 from plant_datasets.people_columns import choose_person, join_people
 
 _MEANINGS = {
@@ -340,7 +341,9 @@ def _read_folder(
 
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
-    whole = scan_table(path, encoding=data.encoding, bad=bad)
+    whole, merged = fill_merged_cells(
+        scan_table(path, encoding=data.encoding, bad=bad), data, str(path)
+    )
     chosen = choose_person({str(path): (whole, "")}, data)
     given, answered = apply_answers(chosen, data)
     table = given[str(path)][0]
@@ -355,7 +358,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         return (
             {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present},
             [path],
-            [*answered, *remarks, *joined],
+            [*merged, *answered, *remarks, *joined],
         )
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if (
@@ -370,7 +373,11 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
         f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text "
         "(`plant data split` writes other shares)"
     )
-    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *answered, *remarks, *joined]
+    return (
+        split_by_hash(mapped[str(path)], str(path)),
+        [path],
+        [how, *merged, *answered, *remarks, *joined],
+    )
 
 
 def _choose(pieces: LazyParts, names: pl.Series, split: SplitName) -> LazyParts:

@@ -178,3 +178,13 @@ def test_a_table_of_label_studio_follows_the_rule_of_annotators(
     assert labels == [found]
     said = any("who differ on 1, such as" in remark for remark in dataset.remarks)
     assert said == (annotators != "2")
+
+
+def test_options_of_prodigy_name_labels_that_are_numbers(tmp_path: Path) -> None:
+    options = [{"id": 0, "text": "Asthma"}, {"id": 1, "text": "Stroke"}]
+    example = {"text": "wheeze", "options": options, "accept": [1], "answer": "accept"}
+    (tmp_path / "train.jsonl").write_text(json.dumps(example) + "\n")
+    dataset = ANNOTATIONS.load(DataSection(path=str(tmp_path)), NoOptions())
+    assert dataset.labels is not None
+    assert dict(dataset.labels.select("label", "title").collect().rows())["1"] == "Stroke"
+    assert not any("labels are numbers" in one for one in dataset.remarks)
