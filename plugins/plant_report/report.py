@@ -26,6 +26,7 @@ from plant_report.result_sections import (
     write_part_sections,
     write_scores,
 )
+from plant_report.summary import write_opening
 from plant_report.training_section import write_cost, write_training
 
 
@@ -73,10 +74,7 @@ def gather(
     metrics, (first, *others) = systems[0].metrics, [system.name for system in systems]
     return Contents(
         title=f"{first} against {', '.join(others)}" if others else f"Report on {first}",
-        lead=[
-            systems[0].conditions,
-            f"Convention {metrics.convention}: {'; '.join(metrics.assumptions)}.",
-        ],
+        lead=write_opening(systems[0]),
         headline=headline,
         sections=[
             write_headline(systems, headline, tests),
@@ -89,9 +87,11 @@ def gather(
             write_cost(systems),
         ],
         footer=[
+            f"{systems[0].conditions}. Convention {metrics.convention}: "
+            f"{'; '.join(metrics.assumptions)}.",
             f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of "
             "`plant significance`; "
-            f"gold {metrics.gold[:12]}."
+            f"gold {metrics.gold[:12]}.",
         ],
     )
 
