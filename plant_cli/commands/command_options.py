@@ -222,8 +222,8 @@ class EvalOptions(ScoringOptions):
     )
     by: list[str] = everyday(
         [],
-        "Also measure the documents of each value of a column of the corpus, such as lang; "
-        "lang,type: of each pair (repeatable).",
+        "Also by a column of the corpus; lang,type makes a group of each pair of values "
+        "(repeatable).",
         value="COLUMN",
     )
 
