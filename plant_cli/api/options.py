@@ -361,7 +361,10 @@ class DataSection(Options):
         level="everyday",
     )
     labels_column: str = option(
-        "labels", "Column of the list of labels.", value="COLUMN", level="everyday"
+        "labels",
+        "Column of the list of labels; several, such as topic_1,topic_2, are joined.",
+        value="COLUMN",
+        level="everyday",
     )
     id_column: str | None = option(
         None,

@@ -3,9 +3,10 @@ this module registers them.
 
 A dataset says of a path whether it knows it (`recognise`) and reads it as documents with labels.
 Tables: `table_corpora`, with `guessed_columns`, `column_words`, `label_columns`, `people_columns`
-and `binary_answers` for what their columns mean, and `merged_cells`. Files with a form of their own: `line_formats`,
-`record_formats`, `annotations`, `annotation_formats`, `literature` and `library_records`, `bibtex`,
-`marc`, `arff`, `xmlrepository`, `annif`, `hub_datasets`. Corpora by name: `named_corpora`, `mimic`.
+and `binary_answers` for what their columns mean, `numbered_columns` and `merged_cells`. Files with
+a form of their own: `line_formats`, `record_formats`, `annotations`, `annotation_formats`,
+`literature` and `library_records`, `bibtex`, `marc`, `arff`, `xmlrepository`, `annif`,
+`hub_datasets`. Corpora by name: `named_corpora`, `mimic`.
 `synthetic_clinic` makes notes with gold evidence. `corpus_reader` joins files, splits and bad rows.
 
 It needs polars, and packages for single formats (pybtex, pymarc), which are imported for their

@@ -35,9 +35,9 @@ from plant_datasets.column_words import (
     read_meaning,
 )
 from plant_datasets.corpus_reader import ALIASES
+from plant_datasets.numbered_columns import REPEATED, join_families
 
 SAMPLE = 500  # rows that are looked at
-_REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
 _WORDED = 20  # mean characters from which a column may be the text
 _MOST = 0.9  # of the values of a column are of a kind: it is of that kind
 _FEW = 5  # distinct values: fewer seldom are all labels of a corpus
@@ -95,18 +95,20 @@ def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[st
         *found.values(),
         strict=False,
     )
-    by_name = [one for one in weigh_labels(left) if one.meaning == "labels"]
+    joined = join_families(left)
+    by_name = [one for one in weigh_labels(joined) if one.meaning == "labels"]
     if "labels_column" in open_ and by_name:
-        by_name = _prefer_known(by_name, left, data)
+        by_name = _prefer_known(by_name, joined, data)
         found["labels_column"] = _pick("labels_column", by_name, where)
-        left = left.drop(found["labels_column"])
+        left = left.drop(text_columns(found["labels_column"], left.columns))
     if "text_column" in open_ and (text := _guess_text(left, where)):
         found["text_column"] = text
         left = left.drop(text.split(","), strict=False)
     if "labels_column" in open_ - found.keys():
         named = text_columns(found.get("text_column", data.text_column), sample.columns)
         texts = sample.select(name for name in named if name in sample.columns)
-        if labels := _prefer_known(weigh_labels(left, texts), left, data):
+        joined = join_families(left)
+        if labels := _prefer_known(weigh_labels(joined, texts), joined, data):
             found["labels_column"] = _pick("labels_column", labels, where)
     return found
 
@@ -187,7 +189,7 @@ def _weigh(column: pl.Series, words: Collection[str]) -> Candidate | None:
         score = filled / column.len() + column.dtype.is_nested()
         return Candidate(column.name, score, values, meaning)
     listed = column.dtype.is_nested()
-    recurring = 1 < distinct <= _REPEATED * count
+    recurring = 1 < distinct <= REPEATED * count
     if _tell_kind(labels) is not None or not (recurring or listed):
         return None
     several = count > filled

@@ -62,6 +62,7 @@ from plant_datasets.guessed_columns import (
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 from plant_datasets.merged_cells import fill_merged_cells
+from plant_datasets.numbered_columns import has_labels, join_named
 from plant_datasets.people_columns import choose_person, join_people
 
 _MEANINGS = {
@@ -204,12 +205,8 @@ def _peek(path: Path, data: DataSection) -> list[str]:
         columns = peek_columns(path, data.encoding)
     except (PlantError, OSError):
         return []
-    return (
-        columns
-        if {*text_columns(data.text_column, columns), label_field(data.labels_column, columns)[0]}
-        <= set(columns)
-        else []
-    )
+    labels = [] if has_labels(data, columns) else [label_field(data.labels_column, columns)[0]]
+    return columns if {*text_columns(data.text_column, columns), *labels} <= set(columns) else []
 
 
 def _enter(folder: Path) -> Path:
@@ -308,7 +305,9 @@ def _read_folder(
     parts = _find_split_files(folder, data)
     tables = {}
     for split, paths in parts.items():
-        frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
+        frames = [
+            join_named(scan_table(path, encoding=data.encoding, bad=bad), data) for path in paths
+        ]
         tables[split, str(paths[0])] = (
             pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
         )
@@ -342,7 +341,7 @@ def _read_folder(
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     whole, merged = fill_merged_cells(
-        scan_table(path, encoding=data.encoding, bad=bad), data, str(path)
+        join_named(scan_table(path, encoding=data.encoding, bad=bad), data), data, str(path)
     )
     chosen = choose_person({str(path): (whole, "")}, data)
     given, answered = apply_answers(chosen, data)

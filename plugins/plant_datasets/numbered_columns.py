@@ -1,0 +1,82 @@
+"""Labels in several columns of one name and a number: `keyword_1`, `keyword_2`, `keyword_3`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import polars as pl
+
+from plant_cli.api import DataSection
+from plant_cli.kit import text_columns
+from plant_datasets.column_words import read_meaning
+
+_NUMBERED = re.compile(r"(.*?\D)[ _.-]?0*(\d+)")
+_MOST = 50  # columns: more are a matrix
+REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
+
+
+def find_numbered(schema: pl.Schema) -> list[list[str]]:
+    """The columns of strings that have one name and the numbers from 0 or 1 on, two or more, in the
+    order of the numbers.
+    """
+    parts = [
+        (match[1].rstrip(" _.-"), int(match[2]), name)
+        for name, kind in schema.items()
+        if kind == pl.String and (match := _NUMBERED.fullmatch(name))
+    ]
+    families = []
+    for _, members in groupby(sorted(parts), key=lambda part: part[0]):
+        numbers, names = zip(*((number, name) for _, number, name in members), strict=True)
+        if 2 <= len(names) <= _MOST and numbers in (
+            tuple(range(len(names))),
+            tuple(range(1, len(names) + 1)),
+        ):
+            families.append(list(names))
+    return families
+
+
+def join_families(table: pl.DataFrame) -> pl.DataFrame:
+    """A table with such columns joined whose name says that they hold labels, or whose values
+    recur: as lists under their names with commas, where the first of them stood.
+    """
+    families = {
+        names[0]: names
+        for names in find_numbered(table.schema)
+        if read_meaning(names[0]) == "labels" or _recur(table.select(list_labels(names)))
+    }
+    joined = {name for names in families.values() for name in names}
+    return table.select(
+        list_labels(families[name]) if name in families else pl.col(name)
+        for name in table.columns
+        if name in families or name not in joined
+    )
+
+
+def _recur(lists: pl.DataFrame) -> bool:
+    values = lists.to_series().explode().drop_nulls()
+    return 1 < values.n_unique() <= REPEATED * values.len()
+
+
+def list_labels(names: Sequence[str]) -> pl.Expr:
+    """The cells of some columns as one list, without empty ones, under their names with commas."""
+    cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
+    listed = pl.concat_list([pl.when(cell != "").then(cell) for cell in cells])
+    return listed.list.drop_nulls().list.unique(maintain_order=True).alias(",".join(names))
+
+
+def has_labels(data: DataSection, columns: Iterable[str]) -> bool:
+    """Whether a table has the columns of labels that the section names with commas."""
+    known = set(columns)
+    names = text_columns(data.labels_column, list(known))
+    return len(names) > 1 and known.issuperset(names)
+
+
+def join_named(table: pl.LazyFrame, data: DataSection) -> pl.LazyFrame:
+    """The table with a column of lists for columns of labels that the section names with commas."""
+    columns = table.collect_schema().names()
+    if not has_labels(data, columns):
+        return table
+    names = text_columns(data.labels_column, columns)
+    return table.with_columns(list_labels(names).alias(data.labels_column))
