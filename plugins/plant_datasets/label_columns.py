@@ -13,6 +13,7 @@ from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
 from plant_datasets.annotations import ABOUT, answer_labels
 from plant_datasets.guessed_columns import mean_lengths
+from plant_datasets.numbered_columns import list_labels
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
 _NO = dict.fromkeys(("0", "0.0"), "0 and 1") | dict.fromkeys(("-1", "-1.0"), "-1 and 1")
@@ -113,6 +114,10 @@ def find_columns(
     labels, said, remarks = _find_binary(tables, asked, where, mixed=not usual)
     if usual and len(labels) < 2:
         return tables, data, []
+    if not usual and not labels:
+        lists = list_labels(named).alias(data.labels_column)
+        joined = {name: (one.with_columns(lists), prefix) for name, (one, prefix) in tables.items()}
+        return joined, data, remarks
     if not usual and len(labels) < len(named):
         raise DataError(
             f"the columns {show_names(name for name in named if name not in labels)} are not of 0 "

@@ -71,12 +71,3 @@ def has_labels(data: DataSection, columns: Iterable[str]) -> bool:
     known = set(columns)
     names = text_columns(data.labels_column, list(known))
     return len(names) > 1 and known.issuperset(names)
-
-
-def join_named(table: pl.LazyFrame, data: DataSection) -> pl.LazyFrame:
-    """The table with a column of lists for columns of labels that the section names with commas."""
-    columns = table.collect_schema().names()
-    if not has_labels(data, columns):
-        return table
-    names = text_columns(data.labels_column, columns)
-    return table.with_columns(list_labels(names).alias(data.labels_column))

@@ -62,7 +62,7 @@ from plant_datasets.guessed_columns import (
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 from plant_datasets.merged_cells import fill_merged_cells
-from plant_datasets.numbered_columns import has_labels, join_named
+from plant_datasets.numbered_columns import has_labels
 from plant_datasets.people_columns import choose_person, join_people
 
 _MEANINGS = {
@@ -305,9 +305,7 @@ def _read_folder(
     parts = _find_split_files(folder, data)
     tables = {}
     for split, paths in parts.items():
-        frames = [
-            join_named(scan_table(path, encoding=data.encoding, bad=bad), data) for path in paths
-        ]
+        frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
         tables[split, str(paths[0])] = (
             pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
         )
@@ -341,7 +339,7 @@ def _read_folder(
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     whole, merged = fill_merged_cells(
-        join_named(scan_table(path, encoding=data.encoding, bad=bad), data), data, str(path)
+        scan_table(path, encoding=data.encoding, bad=bad), data, str(path)
     )
     chosen = choose_person({str(path): (whole, "")}, data)
     given, answered = apply_answers(chosen, data)

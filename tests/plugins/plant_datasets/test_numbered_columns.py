@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 from plant_datasets.guessed_columns import guess_missing
-from plant_datasets.numbered_columns import find_numbered, join_named
+from plant_datasets.label_columns import find_columns
+from plant_datasets.numbered_columns import find_numbered
 
 from plant_cli.api import DataSection
 
@@ -32,7 +31,8 @@ def test_columns_of_one_name_are_joined(name: str) -> None:
     found = guess_missing(table.lazy(), DataSection(path="x.csv"), "x.csv")
     assert found["labels_column"] == f"{name}1,{name}2,{name}3"
     data = DataSection(path="x.csv", labels_column=found["labels_column"])
-    labels = join_named(table.lazy(), data).collect()[data.labels_column].to_list()
+    joined, named, _ = find_columns({"x.csv": (table.lazy(), "")}, data)
+    labels = joined["x.csv"][0].collect()[named.labels_column].to_list()
     assert labels[:3] == [["Fever"], ["Cough", "Rash"], ["Rash", "Pain", "Fever"]]
 
 
@@ -58,7 +58,16 @@ def test_a_name_that_says_nothing_of_labels_is_told_by_values_that_recur() -> No
     assert found["labels_column"] == "topic"  # the others hold texts
 
 
-def test_a_column_whose_own_name_has_commas_is_itself(tmp_path: Path) -> None:
+def test_columns_of_yes_and_no_are_a_column_for_each_label() -> None:
+    table = pl.DataFrame({"text": ["x", "y"], "topic_1": ["0", "1"], "topic_2": ["1", "0"]})
+    data = DataSection(path="x.csv", labels_column="topic_1,topic_2")
+    joined, named, _ = find_columns({"x.csv": (table.lazy(), "")}, data)
+    labels = joined["x.csv"][0].collect()[named.labels_column].to_list()
+    assert labels == [["topic_2"], ["topic_1"]]
+
+
+def test_a_column_whose_own_name_has_commas_is_itself() -> None:
     table = pl.DataFrame({"text": ["x"], "a,b": ["one"], "a": ["two"], "b": ["three"]})
+    tables = {"x.csv": (table.lazy(), "")}
     data = DataSection(path="x.csv", labels_column="a,b")
-    assert join_named(table.lazy(), data).collect()["a,b"].to_list() == ["one"]
+    assert find_columns(tables, data)[0] is tables
