@@ -18,7 +18,6 @@ from plant_cli.runs.session import open_session
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network
 from plant_cli.training.fit_reports import (
-    describe_bands,
     describe_threshold,
     list_scorers,
     tabulate_parts,
@@ -75,7 +74,7 @@ def _report_scorers(
     threshold = describe_threshold(reached.threshold, options, reached.split)
     notes = [
         threshold,
-        describe_bands(reached.bands),
+        f"bands: {reached.bands.describe()}",
         tell_calibration(reached.calibrated),
         f"fitted: {seconds}",
     ]

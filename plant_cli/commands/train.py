@@ -30,10 +30,10 @@ from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, VALIDATION_FILE, Run, StageFolder
-from plant_cli.scoring.decisions import THRESHOLDS
+from plant_cli.scoring.decisions import THRESHOLDS, Bands
 from plant_cli.scoring.predictions import ALL_PARTS
-from plant_cli.training.fit_reports import describe_bands, describe_gain
-from plant_cli.training.judging import Bands, Gain
+from plant_cli.training.fit_reports import describe_gain
+from plant_cli.training.judging import Gain
 
 _STEPS = "recommended"
 _SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
@@ -202,7 +202,7 @@ class Training:
         whole = found.metrics.get("MAP")
         record = self.model
         if record is not None and "bands" in record.summary:
-            notes.insert(0, describe_bands(Bands(**record.summary["bands"])))
+            notes.insert(0, f"bands: {Bands(**record.summary['bands']).describe()}")
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see")
         if whole is not None and whole.low is not None:
             bounds = (

@@ -165,3 +165,39 @@ def _damaged(path: Path, why: str, expected: str) -> ArtefactError:
         expected=expected,
         todo=f"restore the file, or {TRAIN_AGAIN}",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bands:
+    """What the bands of a model lead to, on documents whose thresholds were chosen without them."""
+
+    target: str
+    split: str  # of the documents
+    assigned: float  # labels of a document
+    # the share of these that is right, and its 95% interval over documents; None: none is assigned
+    right: float | None
+    low: float | None
+    high: float | None
+    reviewed: float  # labels of a document
+    recall: float  # the share of gold labels that are assigned or reviewed
+
+    def describe(self) -> str:
+        """What would be assigned without a person, how much of it is right, and what is left to
+        review.
+        """
+        shown, source = self.assigned + self.reviewed, describe_source(self.split)
+        review = (
+            f"{self.reviewed:.1f} labels of a document are to be reviewed, and "
+            f"{100 * self.recall:.0f}% of all right labels are shown"
+        )
+        if self.right is None:
+            return (
+                "no label is assigned without a person, since none reaches "
+                f"{self.target} on {source}; {review}"
+            )
+        bounds = f"[{100 * (self.low or 0.0):.0f}, {100 * (self.high or 0.0):.0f}]"
+        return (
+            f"{100 * self.assigned / shown:.0f} of 100 labels shown are assigned without a "
+            f"person, {100 * self.right:.0f}% of them right {bounds}; {review} ({self.target}, "
+            f"measured on {source} that did not choose the thresholds)"
+        )

@@ -12,7 +12,7 @@ from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
-from plant_cli.training.judging import VALIDATION_METRICS, Bands, Gain
+from plant_cli.training.judging import VALIDATION_METRICS, Gain
 from plant_cli.training.training_options import FinetuneOptions
 
 
@@ -77,28 +77,6 @@ def describe_threshold(threshold: float, options: FinetuneOptions, split: str) -
         f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the "
         "best for macro-F1) for labels without a "
         f"{split} document among those scored highest"
-    )
-
-
-def describe_bands(bands: Bands) -> str:
-    """What would be assigned without a person, how much of it is right, and what is left to
-    review.
-    """
-    shown, source = bands.assigned + bands.reviewed, describe_source(bands.split)
-    review = (
-        f"{bands.reviewed:.1f} labels of a document are to be reviewed, and "
-        f"{100 * bands.recall:.0f}% of all right labels are shown"
-    )
-    if bands.right is None:
-        return (
-            f"bands: no label is assigned without a person, since none reaches {bands.target} on "
-            f"{source}; {review}"
-        )
-    bounds = f"[{100 * (bands.low or 0.0):.0f}, {100 * (bands.high or 0.0):.0f}]"
-    return (
-        f"bands: {100 * bands.assigned / shown:.0f} of 100 labels shown are assigned without a "
-        f"person, {100 * bands.right:.0f}% of them right {bounds}; {review} ({bands.target}, "
-        f"measured on {source} that did not choose the thresholds)"
     )
 
 

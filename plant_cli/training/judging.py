@@ -36,7 +36,7 @@ from plant_cli.evaluation.threshold_tuning import (
 )
 from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.runs.session import Session
-from plant_cli.scoring.decisions import ASSIGN, BANDS_FILE, REVIEW, write_thresholds
+from plant_cli.scoring.decisions import ASSIGN, BANDS_FILE, REVIEW, Bands, write_thresholds
 from plant_cli.scoring.predictions import write_predictions
 from plant_cli.scoring.top_labels import TopLabels
 
@@ -68,21 +68,6 @@ class Gain:
             f"MAP {100 * self.difference:+.1f} points [{100 * self.low:.1f}, {100 * self.high:.1f}]"
         )
         return f"{size}, 95% interval over documents"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bands:
-    """What the bands of a model lead to, on documents whose thresholds were chosen without them."""
-
-    target: str
-    split: str  # of the documents
-    assigned: float  # labels of a document
-    # the share of these that is right, and its 95% interval over documents; None: none is assigned
-    right: float | None
-    low: float | None
-    high: float | None
-    reviewed: float  # labels of a document
-    recall: float  # the share of gold labels that are assigned or reviewed
 
 
 def find_families(component: ComponentLookup) -> list[Family]:

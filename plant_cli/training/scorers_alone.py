@@ -30,6 +30,7 @@ from plant_cli.runs.machine import available_memory
 from plant_cli.runs.session import Session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.decisions import Bands
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.forecast import require_resources
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
@@ -38,7 +39,7 @@ from plant_cli.scoring.known_words import find_common
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import Rows, TopLabels
-from plant_cli.training.judging import LABELS_JUDGED, Bands, Judge, find_families
+from plant_cli.training.judging import LABELS_JUDGED, Judge, find_families
 from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing

@@ -13,7 +13,7 @@ from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
 from plant_datasets.annotations import ABOUT, answer_labels
 from plant_datasets.guessed_columns import mean_lengths
-from plant_datasets.numbered_columns import list_labels
+from plant_datasets.numbered_columns import join_cells
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
 _NO = dict.fromkeys(("0", "0.0"), "0 and 1") | dict.fromkeys(("-1", "-1.0"), "-1 and 1")
@@ -115,7 +115,7 @@ def find_columns(
     if usual and len(labels) < 2:
         return tables, data, []
     if not usual and not labels:
-        lists = list_labels(named).alias(data.labels_column)
+        lists = join_cells(named).alias(data.labels_column)
         joined = {name: (one.with_columns(lists), prefix) for name, (one, prefix) in tables.items()}
         return joined, data, remarks
     if not usual and len(labels) < len(named):

@@ -44,11 +44,11 @@ def join_families(table: pl.DataFrame) -> pl.DataFrame:
     families = {
         names[0]: names
         for names in find_numbered(table.schema)
-        if read_meaning(names[0]) == "labels" or _recur(table.select(list_labels(names)))
+        if read_meaning(names[0]) == "labels" or _recur(table.select(join_cells(names)))
     }
     joined = {name for names in families.values() for name in names}
     return table.select(
-        list_labels(families[name]) if name in families else pl.col(name)
+        join_cells(families[name]) if name in families else pl.col(name)
         for name in table.columns
         if name in families or name not in joined
     )
@@ -59,7 +59,7 @@ def _recur(lists: pl.DataFrame) -> bool:
     return 1 < values.n_unique() <= REPEATED * values.len()
 
 
-def list_labels(names: Sequence[str]) -> pl.Expr:
+def join_cells(names: Sequence[str]) -> pl.Expr:
     """The cells of some columns as one list, without empty ones, under their names with commas."""
     cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
     listed = pl.concat_list([pl.when(cell != "").then(cell) for cell in cells])

@@ -17,7 +17,6 @@ from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.run_corpus import read_former_labels
 from plant_cli.scoring.models import DESIGN_FILE
 from plant_cli.training.fit_reports import (
-    describe_bands,
     describe_gain,
     describe_threshold,
     list_scorers,
@@ -103,7 +102,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     notes = [
         f"kept: {outcome.kept_epoch} by {options.monitor}; "
         f"{describe_threshold(reached.threshold, options, 'validation')}",
-        describe_bands(reached.bands),
+        f"bands: {reached.bands.describe()}",
         tell_calibration(reached.calibrated),
         *([] if reached.gain is None else [describe_gain(reached.gain, left_out=reached.left_out)]),
         conditions,

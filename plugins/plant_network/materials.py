@@ -120,9 +120,17 @@ class CheckedLoss:
         )
         if value.device.type == "cpu" and scores.isfinite().all():  # on a card a look would wait
             self._require_finite("loss", value)
-            if scores.requires_grad:
-                scores.register_hook(partial(self._require_finite, "gradient"))  # type: ignore[no-untyped-call]
+            if scores.requires_grad and value.requires_grad:
+                self._watch_gradient(scores, value)
         return value
+
+    def _watch_gradient(self, scores: Tensor, value: Tensor) -> None:
+        """Name the loss if it makes a gradient of scores that is not finite of one that is."""
+        finite = []
+        value.register_hook(lambda given: finite.append(bool(given.isfinite().all())))  # type: ignore[no-untyped-call]
+        scores.register_hook(  # type: ignore[no-untyped-call]
+            lambda found: self._require_finite("gradient", found) if all(finite) else None
+        )
 
     def _require_finite(self, what: str, found: Tensor) -> None:
         if not found.isfinite().all():

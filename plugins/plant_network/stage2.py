@@ -31,12 +31,13 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.scoring.calibration import Calibrated
+from plant_cli.scoring.decisions import Bands
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.proposed_labels import ShortlistedLabels, propose
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.scoring.top_labels import Room
-from plant_cli.training.judging import Bands, Gain
+from plant_cli.training.judging import Gain
 from plant_cli.training.scorers_alone import (
     build_combination,
     fit_chosen,

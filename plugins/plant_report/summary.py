@@ -9,8 +9,7 @@ import polars as pl
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.data.printed_tables import name_label
 from plant_cli.evaluation.metric_tables import show_bound
-from plant_cli.training.fit_reports import describe_bands
-from plant_cli.training.judging import Bands
+from plant_cli.scoring.decisions import Bands
 from plant_report.evaluated import Evaluated
 from plant_report.result_sections import DOCUMENTS_TO_BE_RANKED
 
@@ -43,7 +42,7 @@ def _say_how_good(system: Evaluated) -> Iterator[str]:
             yield f"{sentence.format(show_bound(bound))} ({name})"
     bands = None if system.trained is None else system.trained.summary.get("bands")
     if bands is not None:
-        yield describe_bands(Bands(**bands)).removeprefix("bands: ")
+        yield Bands(**bands).describe()
 
 
 def _say_where_weak(labels: pl.DataFrame) -> Iterator[str]:

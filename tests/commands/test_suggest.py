@@ -20,7 +20,7 @@ from plant_datasets.synthetic_clinic import generate
 
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
-from plant_cli.commands.suggest import _round
+from plant_cli.commands.suggest import round_score
 from plant_cli.data.printed_tables import format_cell
 from plant_cli.data.tables import load_sparse
 from plant_cli.scoring.fused_scorers import FusedScorers
@@ -144,7 +144,7 @@ def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: An
     [(0.12345, 0.123), (4.5678e-5, 4.57e-5), (0.99951, 0.9995), (0.99998, 0.99998), (1.0, 1.0)],
 )
 def test_only_certainty_is_shown_as_certain(score: float, shown: float) -> None:
-    assert _round(score) == shown
+    assert round_score(score) == shown
 
 
 def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: Path) -> None:
