@@ -5,7 +5,7 @@ a table, a batch at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,8 @@ def read_texts(batch: Any, column: str) -> list[str]:
         raise _unknown_kind(batch)
     if isinstance(batch, Sequence):
         return [text or "" for text in batch]
-    kind, names = _find_kind(batch), _name_columns(batch)
+    kind = _find_kind(batch)
+    names = _name_columns(batch, kind)
     if column not in names:
         raise UsageError(
             f"the batch has no column '{column}'",
@@ -72,10 +73,8 @@ def _dtype(name: str) -> pl.DataType:
 
 
 def _as_objects(values: Sequence[Sequence[Any]]) -> Any:
-    """A list in each cell [N]; numpy would make a matrix of lists of one length."""
-    cells = np.empty(len(values), dtype=object)
-    cells[:] = list(values)
-    return cells
+    """A list in each cell [N]; `np.array` would make a matrix of lists of one length."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _find_kind(batch: Any) -> str:
@@ -88,11 +87,10 @@ def _find_kind(batch: Any) -> str:
     raise _unknown_kind(batch)
 
 
-def _name_columns(batch: Any) -> list[str]:
-    names = batch.schema.names if _find_kind(batch) == "pyarrow" else list(batch)
-    if _find_kind(batch) == "polars":
-        names = batch.columns
-    return cast(list[str], [str(name) for name in names])
+def _name_columns(batch: Any, kind: str) -> list[str]:
+    if kind == "mapping":
+        return [str(name) for name in batch]
+    return [str(name) for name in (batch.schema.names if kind == "pyarrow" else batch.columns)]
 
 
 def _unknown_kind(batch: Any) -> UsageError:

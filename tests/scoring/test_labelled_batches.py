@@ -62,6 +62,8 @@ def test_a_batch_of_every_kind_comes_back_as_it_is_with_three_columns(model: Ope
     found = model.label(by_column, k=2)
     assert {name: list(values) for name, values in found.items()} == wanted
     assert found["scores"].dtype == object
+    alike = model.label({"text": ["fever", "cough"]}, k=2)  # lists of one length
+    assert [len(one) for one in alike["labels"]] == [2, 2]
     assert model.label(ASKED, k=2) == {name: wanted[name] for name in wanted if name != "id"}
 
 
