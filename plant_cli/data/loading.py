@@ -248,13 +248,10 @@ def find_other_columns(context: StageContext, data: DataSection) -> dict[str, st
     """
     if data.path is None or data.dataset.name != ANY:
         return {}
-    chosen, fits = _recognise(context, data, _quiet, _quiet)  # whoever reads it is told
+    silent = SilentReporter()  # whoever reads the corpus is told
+    chosen, fits = _recognise(context, data, silent.note, silent.warn)
     spec, _ = context.component(DatasetSpec, chosen)
     return {} if fits else _find_columns(spec, data, context.reporter.note)
-
-
-def _quiet(_: str) -> None:
-    pass
 
 
 def _find_columns(

@@ -44,6 +44,12 @@ class RankedDoubts:
     strengths: Floats  # what they are ranked by, falling [P]
 
     @classmethod
+    def none(cls) -> RankedDoubts:
+        """No pair."""
+        whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(rows=whole, labels=whole, log_odds=real, strengths=real)
+
+    @classmethod
     def of(
         cls, rows: Ints, labels: Ints, log_odds: Floats, strengths: Floats, limit: int
     ) -> RankedDoubts:
@@ -79,6 +85,8 @@ def find_doubts(
     A label that no document had that the model has learned from is never doubtful: nothing is
     known of it. Labels that the model never suggests are neither doubtful nor missing.
     """
+    if not len(split.texts):
+        return {DOUBTFUL: RankedDoubts.none(), LACKING: RankedDoubts.none()}
     excluded = () if model.combination is None else model.combination.excluded
     allowed = np.ones(len(learned.counts), dtype=np.bool_)
     allowed[np.array(excluded, dtype=np.int64)] = False
@@ -97,14 +105,7 @@ class _Search:
     limit: int
     own: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)  # rows, labels, log-odds
     others: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)  # elsewhere
-    missing: RankedDoubts = field(
-        default_factory=lambda: RankedDoubts(
-            rows=np.zeros(0, dtype=np.int64),
-            labels=np.zeros(0, dtype=np.int64),
-            log_odds=np.zeros(0),
-            strengths=np.zeros(0),
-        )
-    )
+    missing: RankedDoubts = field(default_factory=RankedDoubts.none)
     draw: np.random.Generator = field(default_factory=lambda: np.random.default_rng(FIXED_SEED))
 
     def take(self, rows: Rows, logits: Logits) -> None:

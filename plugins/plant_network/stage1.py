@@ -107,7 +107,8 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         return measure()
 
     training = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles)
-    outcome = training.run(step, measure, plant=plant if regressed else None)
+    drawn = None if plan.epochs else measure  # queries as they are drawn are all that there is
+    outcome = training.run(step, measure, plant=plant if regressed else drawn)
     save_network(network, given.session.folder)
     speed = measure_throughput(
         network, train.reader, hardware, step, outcome, setup.count_usual(room, options)

@@ -384,6 +384,14 @@ def test_queries_that_are_drawn_have_no_start_to_compete_with(trained: Clinic) -
     assert [row[0] for row in result.tables[0].rows] == ["1", "2"]
 
 
+def test_without_an_epoch_queries_stay_as_they_are_drawn(trained: Clinic) -> None:
+    trained.run("mig")
+    result = trained.run(
+        "pretrain-attn", "pretrain-attn.start=random", "pretrain-attn.epochs=0"
+    )
+    assert [row[0] for row in result.tables[0].rows] == ["start"]
+
+
 def test_a_decoder_without_queries_starts_as_it_is_drawn_unless_a_regression_is_asked_for(
     trained: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
