@@ -19,6 +19,7 @@ from plant_cli.api import (
     PlantError,
     PluginError,
     Reporter,
+    SilentReporter,
     StageContext,
     Task,
     UsageError,

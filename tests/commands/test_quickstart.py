@@ -1,5 +1,5 @@
-"""`plant quickstart`: the shipped recipe on whatever backbone is there, and what it says to do
-next.
+"""`plant quickstart`: the shipped recipe on whatever backbone is there, what planting is worth,
+and what to do next.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 
 from plant_cli.api import BackboneSpec, Request, Result, StepResult, UsageError
 from plant_cli.commands import quickstart
+from plant_cli.runs.recipes import load_recipe
 from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 
 
@@ -26,7 +27,10 @@ def runner() -> FakeRunner:
             seconds=1.0,
         )
     ]
-    return FakeRunner(steps=steps)
+    found = [
+        {"metric": name, "text": f"60.0▲ ({name})", "value_b": 0.5} for name in quickstart.METRICS
+    ]
+    return FakeRunner(steps=steps, result=Result(data={"comparisons": found}))
 
 
 def start(
@@ -83,3 +87,30 @@ def test_flags_are_handed_on(runner: FakeRunner) -> None:
     asked = runner.asked[0][0]
     assert asked.flags["model"] == {"backbone": "hf-encoder"}
     assert (asked.force, asked.resume) == (True, True)
+
+
+def test_each_contrast_is_compared_and_shown(runner: FakeRunner) -> None:
+    result = start(runner, backbone="tiny")
+    compared = [
+        (request.flags["significance"]["systems"], request.recipe, request.flags["model"], tag)
+        for request, name, tag in runner.asked
+        if name == "significance"
+    ]
+    alone = ["finetune-planted-attention-alone", "finetune-uniform-attention-alone"]
+    model = {"backbone": "tiny"}
+    assert compared == [
+        (alone, None, model, "contrast-1"),
+        (["finetune", "finetune-scorers-alone"], None, model, "contrast-2"),
+    ]
+    shown = [row[:2] for row in result.tables[0].rows]
+    assert shown == [
+        ["planted attention alone", "60.0▲ (P@1)"],
+        ["uniform attention alone", "50.0"],
+        ["scorers and planted attention", "60.0▲ (P@1)"],
+        ["scorers alone", "50.0"],
+    ]
+
+
+def test_the_shipped_recipe_has_the_systems_of_each_contrast() -> None:
+    systems = {*load_recipe("quickstart").values["changes"], quickstart.EVERYTHING}
+    assert systems == {name for contrast in quickstart.CONTRASTS for name in contrast}

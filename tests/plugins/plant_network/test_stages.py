@@ -386,9 +386,7 @@ def test_queries_that_are_drawn_have_no_start_to_compete_with(trained: Clinic) -
 
 def test_without_an_epoch_queries_stay_as_they_are_drawn(trained: Clinic) -> None:
     trained.run("mig")
-    result = trained.run(
-        "pretrain-attn", "pretrain-attn.start=random", "pretrain-attn.epochs=0"
-    )
+    result = trained.run("pretrain-attn", "pretrain-attn.start=random", "pretrain-attn.epochs=0")
     assert [row[0] for row in result.tables[0].rows] == ["start"]
 
 
