@@ -78,6 +78,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.Reason,
     ),
     "analyser": (api.WordReducer,),
+    "predictions": (api.PredictionFile, api.ForeignPredictions),
 }
 """The classes of the contract that the author of a kind of component meets, beside its spec."""
 BLOCK = re.compile(

@@ -24,7 +24,7 @@ from plant_cli.data.files import (
     write_json,
     write_json_lines,
 )
-from plant_cli.data.label_cells import MISSING, LabelForm
+from plant_cli.data.label_cells import MISSING, LabelForm, read_structure
 from plant_cli.data.label_forms import find_label_form
 from plant_cli.data.lines import (
     FORMATS,
@@ -35,6 +35,7 @@ from plant_cli.data.lines import (
     find_fallback,
     read_bytes,
     read_lines,
+    read_utf8_lines,
     refuse_many,
     spool,
     writing_text,
@@ -88,6 +89,7 @@ from plant_cli.evaluation.counters import (
     score_f1,
     split_counters,
 )
+from plant_cli.evaluation.mismatches import find_mismatch
 from plant_cli.relevance.mutual_information import (
     divide_by_joint_entropy,
     entropy,

@@ -52,6 +52,7 @@ from plant_cli.api.errors import (
     near_names,
     refuse_repeated,
 )
+from plant_cli.api.formats import ForeignPredictions, PredictionFile, misread
 from plant_cli.api.hooks import hookimpl
 from plant_cli.api.metrics import (
     AllScores,
@@ -114,6 +115,7 @@ from plant_cli.api.specs import (
     LossSpec,
     MetricSpec,
     NetworkSpec,
+    PredictionsSpec,
     ScorerSpec,
     ShortlistSpec,
     SignalSpec,

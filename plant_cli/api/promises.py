@@ -12,11 +12,13 @@ from typing import Any
 from plant_cli.api.context import Result, Table
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import PlantError
+from plant_cli.api.formats import ForeignPredictions
 from plant_cli.api.functions import Promise
 from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.api.model import Backbone, Decoder, TokenBatch
 from plant_cli.api.scorers import FittedScorer, Reason
 
+PREDICTED_COLUMNS = {"doc_id": "String", "labels": "List(String)", "scores": "List(Float64)"}
 SCORER_METHODS = ("score", "explain", "tensors")
 
 
@@ -158,6 +160,16 @@ NAMED_COLUMNS = Promise(
     lambda value, *_: isinstance(value, Mapping) and _lists([*value, *value.values()], str),
 )
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
+FOREIGN_PREDICTIONS = Promise(
+    "a plant_cli.api.ForeignPredictions whose frame has the columns doc_id (text), labels (lists "
+    "of text) and scores (lists of Float64)",
+    lambda value, *_: (
+        isinstance(value, ForeignPredictions)
+        and {name: str(dtype) for name, dtype in value.frame.schema.items()} == PREDICTED_COLUMNS
+        and isinstance(value.form, str)
+        and _lists(value.remarks, str)
+    ),
+)
 METRIC_VALUES = Promise(
     "a list of MetricValue (contributions [N, M] without NaN, per_document [N] or None) and "
     "WeightedMetric, for N documents",

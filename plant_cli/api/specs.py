@@ -11,6 +11,7 @@ from plant_cli.api import promises
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
 from plant_cli.api.corpus import Dataset, DatasetCard, LabelIndex, WordReducer
+from plant_cli.api.formats import ForeignPredictions, PredictionFile
 from plant_cli.api.functions import Function
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.options import DataSection, MachineSection
@@ -337,6 +338,26 @@ class AnalyserSpec(Spec):
     """
 
 
+@dataclass(frozen=True, kw_only=True)
+class PredictionsSpec(Spec):
+    """A format in which other tools write predictions."""
+
+    recognise: Function[Callable[[PredictionFile], str | None]] = Function(promises.SENTENCE)
+    """`recognise(file) -> phrase or None`: what the file is, such as "a TREC run", if it is in
+    this format. It looks at the sample, and raises no error for any file.
+    """
+    read: Function[Callable[[PredictionFile], ForeignPredictions]] = Function(
+        promises.FOREIGN_PREDICTIONS
+    )
+    """`read(file) -> ForeignPredictions`; a `DataError` names the line that is not in this
+    format.
+    """
+    order: int = 0
+    """Formats are asked from the lowest order to the highest, and the first that recognises a
+    file reads it. Those of `plant` have 1 and more; the last one reads any table.
+    """
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of component."""
@@ -397,6 +418,12 @@ TABLE = (
         "analysers",
         AnalyserSpec,
         "What counts as one word: lemmas, stems or another reduction, by language.",
+    ),
+    Kind(
+        "predictions",
+        "predictions",
+        PredictionsSpec,
+        "Formats in which other tools write predictions.",
     ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}

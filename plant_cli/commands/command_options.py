@@ -416,6 +416,7 @@ class PluginNewOptions(Options):
         "shortlist",
         "scorer",
         "analyser",
+        "predictions",
     ] = option(help="The kind of component.", argument=True)
     name: str = option(help="Its name, such as word-bag.", argument=True)
     output: str | None = everyday(

@@ -689,6 +689,22 @@ def read_lines(
                 yield from [(number, line.decode(exact, "surrogateescape"))] if surrogates else []
 
 
+def read_utf8_lines(path: Path) -> list[str]:
+    """The lines of a file in UTF-8, which end at line feeds alone: a label may hold what else
+    parts lines.
+    """
+    bad = BadRows()
+    lines = [line for _, line in read_lines(path, bad)]
+    if bad.rows:
+        raise DataError(
+            "the file is not UTF-8",
+            where=bad.rows[0].place,
+            expected="text in UTF-8",
+            todo="convert it with iconv",
+        )
+    return lines
+
+
 def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
     """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the
     encoding; `row` is the last of them.

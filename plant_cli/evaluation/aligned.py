@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from plant_cli.api import DataError, Hierarchy, MetricInput, Reporter, near_names
+from plant_cli.api import DataError, Hierarchy, MetricInput, Reporter, misread, near_names
 from plant_cli.api.errors import first_names
 from plant_cli.data.records import require_recorded
 from plant_cli.data.tables import trim
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Floats, Integers, ScoreTable
 from plant_cli.evaluation.foreign import Numbering, read_foreign
-from plant_cli.evaluation.foreign_tables import misread
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.mismatches import find_mismatch
 from plant_cli.scoring.predictions import INDICES, read_indexed
@@ -56,7 +55,7 @@ def read_predictions(
     else:
         foreign = read_foreign(path, gold, numbering)
         frame, pairs_alone = foreign.frame, foreign.pairs
-        if reporter is not None and foreign.form is not None:
+        if reporter is not None and foreign.form:
             numbers = (
                 f"; numbers of labels by a list of {len(numbering.labels)}"
                 if numbering.labels

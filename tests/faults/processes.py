@@ -73,6 +73,7 @@ def preload() -> None:
         "plant_scorers",
         "plant_metrics",
         "plant_datasets",
+        "plant_formats",
         "plant_decoders",
     ):
         for found in walk_packages(import_module(name).__path__, f"{name}."):

@@ -6,6 +6,7 @@ from plant_example.dataset import plant_register_datasets as plant_register_data
 from plant_example.decoder import plant_register_decoders as plant_register_decoders
 from plant_example.loss import plant_register_losses as plant_register_losses
 from plant_example.metric import plant_register_metrics as plant_register_metrics
+from plant_example.predictions import plant_register_predictions as plant_register_predictions
 from plant_example.scorer import plant_register_scorers as plant_register_scorers
 from plant_example.shortlist import plant_register_shortlists as plant_register_shortlists
 from plant_example.signal import plant_register_signals as plant_register_signals

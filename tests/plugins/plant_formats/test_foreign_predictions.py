@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import DataError, SilentReporter
 from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.foreign import Numbering
+from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.reliability import measure_reliability
 
 IDS = ["001", "002", "003"]
@@ -24,16 +25,19 @@ DENSE = np.array([[0, 0, 0.25, 0.9], [0, 0.5, 0, 0], [0, 0, 0, 0]])
 
 
 @pytest.fixture
-def made(gold):
+def made():
     """Gold of three documents and four labels."""
-    return replace(
-        gold,
+    return Gold(
+        split="test",
         doc_ids=IDS,
         labels=LABELS,
         titles=["A writer", None, "Hypertension", None],
         matrix=csr_array(DENSE > 0).astype(np.int64),
+        train_counts=np.array([1, 5, 6, 700]),
+        train_documents=1000,
         indexed=4,
-        excluded=np.empty((0, 2), dtype=np.int64),
+        label_hash="labels",
+        hash="gold",
     )
 
 

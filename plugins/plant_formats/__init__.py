@@ -1,0 +1,102 @@
+"""The formats in which other tools write predictions; this module registers them.
+
+A format says of a file whether it knows it (`recognise`), from a sample that is read once for all
+of them, and reads it (`read`). They are asked in the order of the table below; the last takes any
+table. `prediction_matrices`: numpy, scipy, numbers in text, the XML repository;
+`prediction_lines`: fastText, `label:score`, lists, TREC; `prediction_objects`: JSON, Annif;
+`prediction_tables`, with `prediction_cells`: tables whose columns and cells are found by what the
+corpus has. `scored_labels`: what all of them hand on.
+
+It needs polars, numpy and scipy. Of the core it uses readers of lines and tables (`data`, by the
+kit). The core itself reads tables with the columns `doc_id`, `labels` and `scores`, or `doc_id`,
+`label` and `score`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plant_cli.api import PredictionsSpec, hookimpl
+
+# name, summary, where `recognise` and `read` are
+_PREDICTIONS: Sequence[tuple[str, str, str]] = (
+    ("npz", "A sparse matrix of documents and labels, by scipy.", "prediction_matrices:MATRIX."),
+    (
+        "npy",
+        "A matrix of scores, or of labels best first, by numpy.",
+        "prediction_matrices:ARRAY.",
+    ),
+    (
+        "annif-folder",
+        "Annif's suggestions: a file for each document, with lines of URI, label and score.",
+        "prediction_objects:SUGGESTIONS.",
+    ),
+    (
+        "annif-json",
+        "Annif's JSON lines, or its list for a batch of documents.",
+        "prediction_objects:ANNIF_RESULTS.",
+    ),
+    (
+        "json-object",
+        "A JSON object with lists of labels, or scores by label, for each document.",
+        "prediction_objects:PAIRS_BY_ID.",
+    ),
+    (
+        "json-lists",
+        "A JSON list with a list for each document.",
+        "prediction_objects:NESTED_LISTS.",
+    ),
+    (
+        "xmlrepository",
+        "XML repository: a header, and number:score for each label of a document.",
+        "prediction_matrices:SPARSE_TEXT.",
+    ),
+    ("trec", "A TREC run: topic, Q0, label, rank, score and run.", "prediction_lines:TREC."),
+    (
+        "fasttext",
+        "fastText: `__label__a 0.9 __label__b 0.1` for each document.",
+        "prediction_lines:FASTTEXT.",
+    ),
+    (
+        "scored-lines",
+        "Lines of label:score, label=score or label (score), perhaps behind an id.",
+        "prediction_lines:SCORED.",
+    ),
+    (
+        "dense-text",
+        "A matrix of numbers in text, a line for each document.",
+        "prediction_matrices:DENSE_TEXT.",
+    ),
+    (
+        "label-lines",
+        "Lines of labels, best first, perhaps behind an id.",
+        "prediction_lines:RANKED_LINES.",
+    ),
+)
+_TABLE = (
+    "Any table with columns for documents, labels and scores, or a column for each label, each "
+    "rank or each document."
+)
+
+
+@hookimpl
+def plant_register_predictions() -> Sequence[PredictionsSpec]:
+    """The formats of predictions, in the order in which they are asked."""
+    listed = [
+        PredictionsSpec(
+            name=name,
+            summary=summary,
+            order=order,
+            recognise=f"plant_formats.{where}recognise",
+            read=f"plant_formats.{where}read",
+        )
+        for order, (name, summary, where) in enumerate(_PREDICTIONS, start=1)
+    ]
+    table = PredictionsSpec(
+        name="table",
+        summary=_TABLE,
+        order=len(listed) + 1,
+        recognise="plant_formats.prediction_tables:recognise",
+        read="plant_formats.prediction_tables:read_table",
+    )
+    return [*listed, table]
