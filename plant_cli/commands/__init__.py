@@ -9,6 +9,7 @@ from functools import partial
 
 from plant_cli.api import StageSpec, hookimpl
 from plant_cli.commands import command_options as options
+from plant_cli.commands import review_options
 from plant_cli.training.training_options import FinetuneOptions
 
 tool = partial(StageSpec, writes=False, needs_run=False)
@@ -401,7 +402,7 @@ SPECS = (
     of_a_model(
         name="review export",
         summary="Write labels and their evidence to a sheet, for people to accept or reject.",
-        options=options.ReviewExportOptions,
+        options=review_options.ReviewExportOptions,
         run="plant_cli.commands.review:export_sheet",
         check="plant_cli.commands.requirements:require_model",
         help="One row for each label that is assigned, to be reviewed, or among the likeliest "
@@ -416,7 +417,7 @@ SPECS = (
     StageSpec(
         name="review import",
         summary="Turn reviewed sheets, and the feedback of plant serve, into training records.",
-        options=options.ReviewImportOptions,
+        options=review_options.ReviewImportOptions,
         run="plant_cli.commands.review:import_sheets",
         help="Nothing in the run changes. Rows that cannot be used go to OUTPUT.aside.jsonl, "
         "with the reason.",
@@ -426,6 +427,18 @@ SPECS = (
             "plant review import anna.csv ben.csv --texts new.csv -O corrected.jsonl",
             "plant review import review.xlsx --into corpus.csv -O corpus-corrected.csv",
             "plant review import feedback.jsonl --undecided keep",
+        ),
+    ),
+    tool(
+        name="review agreement",
+        summary="How far people agree who reviewed the same documents: Krippendorff's alpha.",
+        options=review_options.ReviewAgreementOptions,
+        run="plant_cli.commands.review_agreement:measure",
+        help="It compares the last decision of each person on each label of each document, and "
+        "lists where people disagree.",
+        examples=(
+            "plant review agreement new.feedback.jsonl",
+            "plant review agreement anna.xlsx ben.xlsx --format json",
         ),
     ),
     whole_recipe(

@@ -27,7 +27,7 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.api.errors import first_names
-from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
+from plant_cli.commands.review_options import ReviewExportOptions, ReviewImportOptions
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
 from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.files import refuse_replacing, require_free
@@ -42,8 +42,10 @@ from plant_cli.scoring.review_sheets import (
     ACCEPT,
     REJECT_LABEL,
     ReviewedRow,
+    find_conflicts,
     read_sheet,
     sheet_format,
+    take_latest,
     write_sheet,
 )
 from plant_cli.scoring.shortened_ids import find_again, may_be
@@ -139,8 +141,8 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             refused.append((row, "the sheet shows another text of this document"))
         else:
             decided.append(row)
-    decided = _take_latest(decided)
-    conflicts = _find_conflicts(decided)
+    decided = take_latest(decided)
+    conflicts = find_conflicts(decided)
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
     unused = [*lost, *refused]
     if not records:
@@ -344,32 +346,6 @@ def _begins_alike(shown: str, text: str) -> bool:
     return (
         shown == text or SequenceMatcher(None, shown, text, autojunk=False).ratio() >= ALIKE_TEXTS
     )
-
-
-def _take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
-    """The rows without earlier decisions of one person on the same label of the same document."""
-    latest = defaultdict[tuple[str, str, str], str](str)
-    for row in rows:
-        if row.decision:
-            latest[row.doc_id, row.label, row.who] = max(
-                latest[row.doc_id, row.label, row.who], row.time
-            )
-    return [
-        row
-        for row in rows
-        if not row.decision or row.time == latest[row.doc_id, row.label, row.who]
-    ]
-
-
-def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:
-    """The decisions on a label of a document, where they differ."""
-    decisions = defaultdict[tuple[str, str], list[ReviewedRow]](list)
-    for row in rows:
-        if row.decision:
-            decisions[row.doc_id, row.label].append(row)
-    return {
-        pair: found for pair, found in decisions.items() if len({row.decision for row in found}) > 1
-    }
 
 
 def _correct(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -174,6 +175,32 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             f"{listed}"
         )
     return rows
+
+
+def take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
+    """The rows without earlier decisions of one person on the same label of the same document."""
+    latest = defaultdict[tuple[str, str, str], str](str)
+    for row in rows:
+        if row.decision:
+            latest[row.doc_id, row.label, row.who] = max(
+                latest[row.doc_id, row.label, row.who], row.time
+            )
+    return [
+        row
+        for row in rows
+        if not row.decision or row.time == latest[row.doc_id, row.label, row.who]
+    ]
+
+
+def find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:
+    """The decisions on a label of a document, where they differ."""
+    decisions = defaultdict[tuple[str, str], list[ReviewedRow]](list)
+    for row in rows:
+        if row.decision:
+            decisions[row.doc_id, row.label].append(row)
+    return {
+        pair: found for pair, found in decisions.items() if len({row.decision for row in found}) > 1
+    }
 
 
 def _read_table(path: Path, reporter: Reporter) -> tuple[pl.DataFrame, int]:

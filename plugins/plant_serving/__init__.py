@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
+from typing import Literal
 
 from plant_cli.api import Options, StageContext, StageSpec, hookimpl, option
 from plant_cli.api.errors import missing_package
@@ -49,9 +50,22 @@ class ServeOptions(Options):
         "A site whose pages may ask from a browser, such as https://catalogue.example.org.",
         value="ORIGIN",
     )
+    queue: str | None = everyday(
+        None,
+        "Texts that people decide on, on the page: a file that `plant suggest` reads.",
+        path=True,
+        value="FILE",
+    )
+    order: Literal["doubt", "file"] = everyday(
+        "doubt",
+        "The order of the queue: documents first whose labels a person will change most, or "
+        "as in the file.",
+    )
+    people: int = everyday(1, "How many people decide on each document of the queue.", ge=1)
     feedback: str | None = everyday(
         None,
-        "Append decisions to this file: what people accept and reject.",
+        "Append decisions to this file: what people accept and reject (with --queue new.csv: "
+        "new.feedback.jsonl).",
         min_length=1,
         value="FILE",
     )
@@ -99,8 +113,8 @@ def plant_register_stages() -> Sequence[StageSpec]:
             takes=("tag",),
             examples=(
                 "plant serve",
+                "plant serve --queue new.csv",
                 "plant serve titles abstracts --feedback feedback.jsonl --watch",
-                "plant serve --host 0.0.0.0 --port 8080",
             ),
         ),
     ]

@@ -32,6 +32,7 @@ from plant_serving.http_bodies import (
     SuggestBody,
     SuggestReply,
 )
+from plant_serving.queue_paths import queue_router
 from plant_serving.refusals import SEE_SCHEMA, STATUSES, Refusal, answer_refused, unexpected
 from plant_serving.service import DecidedDocument, Service
 
@@ -93,6 +94,7 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     for error in (RequestValidationError, ValidationError, PlantError, HTTPException, Exception):
         app.add_exception_handler(error, _refuse)
     app.include_router(annif_router(service))
+    app.include_router(queue_router(service))
     files = {path.name: path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
 
     @app.get("/", include_in_schema=False)
@@ -158,7 +160,7 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
         document = DecidedDocument(
             id=body.document.id,
             text=body.document.text,
-            who=body.who or "",
+            who=(body.who or "").strip(),
             decisions=body.decisions,
         )
         model = service.find(body.model)

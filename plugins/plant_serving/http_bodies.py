@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 
 def _require_characters(text: str) -> str:
@@ -18,6 +26,7 @@ def _require_characters(text: str) -> str:
 
 Words = Annotated[str, AfterValidator(_require_characters)]
 MOST_TEXTS, MOST_LABELS, MOST_PAIRS, MOST_EXPLAINED = 1000, 1000, 100_000, 100
+NAME_BYTES = 200  # bytes of a file's name
 MOST_DECISIONS = 10_000  # of all documents of a request
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 LabelName = Annotated[Words, Field(min_length=1, max_length=2000)]
@@ -198,6 +207,98 @@ class FeedbackReply(Reply):
         [],
         description="Labels that the model does not have; the decisions on them were stored, too.",
     )
+
+
+def _require_plain_name(name: str) -> str:
+    if name.startswith(".") or re.search(r"[/\\\x00-\x1f\x7f]", name):
+        raise ValueError("a file is named without a folder, and does not begin with a dot")
+    if len(name.encode()) > NAME_BYTES:
+        raise ValueError(f"the name has more than {NAME_BYTES} bytes")
+    return name
+
+
+FileName = Annotated[
+    Words, Field(min_length=1, max_length=NAME_BYTES), AfterValidator(_require_plain_name)
+]
+
+
+class DroppedFile(Body):
+    """A file that was dropped on the page."""
+
+    name: FileName
+    content: Words
+
+    @field_validator("content")
+    @classmethod
+    def _is_text(cls, content: str) -> str:
+        if "\0" in content:
+            raise ValueError("the file is no text")
+        return content
+
+
+class QueueBody(Body):
+    """A table of texts, or several texts, that are to wait for people."""
+
+    files: list[DroppedFile] = Field(min_length=1, max_length=MOST_TEXTS)
+
+    @model_validator(mode="after")
+    def _differ(self) -> QueueBody:
+        if len({one.name.casefold() for one in self.files}) < len(self.files):
+            raise ValueError("two files have the same name")
+        return self
+
+
+class QueueReply(Reply):
+    """A queue of documents that wait for people."""
+
+    queue: int = Field(description="Its number.")
+    name: str
+    order: Literal["doubt", "file"]
+    documents: int
+    decided: int = Field(description="Documents that no longer wait for this person.")
+    conflicts: int = Field(description="Documents on which people disagree.")
+    scored: int = Field(description="Documents that the model has looked through for the order.")
+    notes: list[str] = Field([], description="What was odd in the files.")
+
+
+class WaitingReply(Reply):
+    """A document in the list of a queue."""
+
+    place: int = Field(description="Its place in the file, from 0.")
+    id: str
+    heading: str = Field(description="The beginning of the text.")
+    people: list[str] = Field(description="Who decided on it.")
+    open: bool = Field(description="Whether it waits for this person.")
+    conflict: bool = Field(description="Whether people disagree on one of its labels.")
+
+
+class PastReply(Reply):
+    """A decision that was stored."""
+
+    label: str
+    title: str | None
+    decision: Literal["accept", "reject"]
+    who: str
+    time: str
+
+
+class DocumentReply(Reply):
+    """A document of a queue, and its history."""
+
+    place: int
+    id: str
+    text: str
+    history: list[PastReply] = Field(
+        description="Decisions, the earliest first; those of others once it waits no longer for "
+        "this person."
+    )
+    conflicts: list[str] = Field(description="Labels on which people disagree.")
+
+
+class NextReply(Reply):
+    """Which document is next."""
+
+    place: int | None = Field(description="null: none waits for this person.")
 
 
 class HealthReply(Reply):

@@ -4,6 +4,7 @@ wait for it, some at a time.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -16,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
+from plant_cli.api import ArtefactError, PlantError, Reporter, Request, SilentReporter
 from plant_cli.data.blocks import checking
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.session import never
+from plant_cli.runs.stage_context import RunContext
 from plant_cli.scoring.known_words import LITTLE
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.opened_models import OpenModel, open_in
@@ -30,6 +32,8 @@ from plant_serving.label_search import LabelSearch
 
 TEXTS_AT_ONCE = 32  # texts that are scored in one go
 CHARACTERS_AT_ONCE = 300_000  # of them together: a second or less, where the words are counted
+MOST_SPELT = 300_000  # characters of the different words of a text; a novel in English has 150,000
+_WORD = re.compile(r"\w+")
 FIRST_TITLES = 100  # the text that a model is tried with
 NOTES = {
     "empty": "the text is empty",
@@ -178,6 +182,21 @@ def cut_jobs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield some
 
 
+def has_few_words(text: str, most: int = MOST_SPELT) -> bool:
+    """Whether the different words of a text have so many characters together, at most; it ends
+    with the first beyond.
+    """
+    seen, left = set[str](), most
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if word not in seen:
+            seen.add(word)
+            left -= len(word)
+            if left < 0:
+                return False
+    return True
+
+
 class ServedModel:
     """A model and the thread that asks it; it is replaced as a whole, between two jobs."""
 
@@ -225,10 +244,17 @@ class ServedModel:
         self.loaded = self._load()
         return True
 
+    @property
+    def reporter(self) -> Reporter:
+        """That of the command."""
+        return self._request.reporter
+
+    def open_context(self) -> RunContext:
+        """A context of the model's run."""
+        return RequestRunner(replace(self._request, run_path=self._path)).open("serve", self._tag)
+
     def _load(self) -> LoadedModel:
-        context = RequestRunner(replace(self._request, run_path=self._path)).open(
-            "serve", self._tag
-        )
+        context = self.open_context()
         with context.reading_whole():
             opened, folder = (
                 open_in(context),
@@ -341,7 +367,7 @@ def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
     model stays.
     """
     for model in models:
-        reporter = model._request.reporter
+        reporter = model.reporter
         try:
             if model.reload(force=force):
                 reporter.note(

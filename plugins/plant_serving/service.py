@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -16,11 +16,16 @@ from plant_cli.api import PlantError, near_names
 from plant_serving.feedback_file import FeedbackFile
 from plant_serving.http_bodies import Decided
 from plant_serving.refusals import Refusal
-from plant_serving.served_models import LoadedModel, ServedModel, Waiting, cut_jobs
+from plant_serving.served_models import (
+    MOST_SPELT,
+    LoadedModel,
+    ServedModel,
+    Waiting,
+    cut_jobs,
+    has_few_words,
+)
+from plant_serving.served_queues import ServedQueues
 from plant_serving.server_metrics import ServerMetrics
-
-MOST_SPELT = 300_000  # characters of the different words of a text; a novel in English has 150,000
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +40,11 @@ class DecidedDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """The models of a server, and the file of its feedback."""
+    """The models of a server, its queues, and the file of its feedback."""
 
     models: Mapping[str, ServedModel]  # by id, the first is the default
     feedback: FeedbackFile | None
+    queues: ServedQueues
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
 
     def find(self, name: str | None) -> ServedModel:
@@ -54,6 +60,18 @@ class Service:
                 todo="GET /api/models lists them",
             )
         return self.models[name]
+
+    def require_feedback(self) -> FeedbackFile:
+        """The file of decisions."""
+        if self.feedback is None:
+            raise Refusal(
+                404,
+                "this server keeps no feedback",
+                where="the server",
+                expected="a file for it",
+                todo="start the server with --feedback FILE, or with --queue FILE",
+            )
+        return self.feedback
 
     async def suggest(
         self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float
@@ -109,27 +127,34 @@ class Service:
 
         From here on nobody is told that time is over: what is being written will be kept.
         """
-        feedback = self.feedback
-        if feedback is None:
-            raise Refusal(
-                404,
-                "this server keeps no feedback",
-                where="the server",
-                expected="a file for it",
-                todo="start the server with --feedback FILE",
-            )
-        now = datetime.now().astimezone().isoformat(timespec="seconds")
-        rows = [row for one in documents for row in _make_rows(model.id, model.loaded, one, now)]
+        feedback = self.require_feedback()
+        now = _now()
+        rows = [list(_make_rows(model.id, model.loaded, one, now)) for one in documents]
         deadline.reschedule(None)
-        try:
-            await run_in_threadpool(feedback.append, rows)
-        except PlantError as error:
-            raise Refusal(
-                503, error.what, where=error.where, expected=error.expected, todo=error.todo
-            ) from error
+        await _append(feedback, list(chain.from_iterable(rows)))
+        for document, made in zip(documents, rows, strict=True):
+            self.queues.take(_name_document(document), document.text, made)
         places = model.loaded.opened.labels.positions
         labels = dict.fromkeys(one.label for document in documents for one in document.decisions)
         return [label for label in labels if label not in places]
+
+
+async def _append(feedback: FeedbackFile, rows: Sequence[Mapping[str, Any]]) -> None:
+    try:
+        await run_in_threadpool(feedback.append, rows)
+    except PlantError as error:
+        raise Refusal(
+            503, error.what, where=error.where, expected=error.expected, todo=error.todo
+        ) from error
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _name_document(document: DecidedDocument) -> str:
+    """The id of a document, else a hash of its text."""
+    return document.id or hashlib.sha256(document.text.encode()).hexdigest()[:16]
 
 
 async def _wait_for(job: Waiting) -> Any:
@@ -145,7 +170,7 @@ async def _require_few_words(texts: Sequence[str]) -> None:
     memory grow with them.
     """
     for place, text in enumerate(texts):
-        if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text):
+        if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text, MOST_SPELT):
             raise Refusal(
                 422,
                 "the text has too many different words",
@@ -155,27 +180,12 @@ async def _require_few_words(texts: Sequence[str]) -> None:
             )
 
 
-def has_few_words(text: str) -> bool:
-    """Whether the different words of a text have `MOST_SPELT` characters together, at most; it
-    ends with the first beyond.
-    """
-    seen, left = set[str](), MOST_SPELT
-    for match in _WORD.finditer(text):
-        word = match[0].lower()
-        if word not in seen:
-            seen.add(word)
-            left -= len(word)
-            if left < 0:
-                return False
-    return True
-
-
 def _make_rows(
     name: str, loaded: LoadedModel, document: DecidedDocument, now: str
 ) -> Iterator[dict[str, Any]]:
     """A row for each decision; the text is in the first alone, however many there are."""
     index, text = loaded.opened.labels, document.text
-    doc_id = document.id or hashlib.sha256(text.encode()).hexdigest()[:16]
+    doc_id = _name_document(document)
     for one in document.decisions:
         place = index.positions.get(one.label)
         yield {

@@ -145,6 +145,9 @@ class Clinic(BaseHTTPRequestHandler):
         }
         return [{"id": name, "title": f"Clinic {name}", **figures} for name in self.server.models]
 
+    def queues(self, _: Any) -> Any:
+        return []
+
     def suggest(self, body: Any) -> Any:
         (text,) = body["texts"]
         scores = {label: explain(text, label)["score"] for label in TITLES if label != "M54"}

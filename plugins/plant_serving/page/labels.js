@@ -1,7 +1,7 @@
 /** The labels of a text in their bands: scores, decisions, and why. */
 
 import { strongestWords } from "./marks.js";
-import { element, nameOf, say, shorten, showList, showScore, showWeight, texts } from "./texts.js";
+import { element, fill, nameOf, say, shorten, showList, showScore, showWeight, texts } from "./texts.js";
 
 const BANDS = ["asked", "assign", "review", "reject"];
 const WORDS = 6; // of a part of an explanation
@@ -59,7 +59,8 @@ export class LabelList {
     ];
     const open = { class: "name", "aria-expanded": "false", "aria-controls": why.id, onclick: () => this.open(label, { toggle: true }) };
     const speaks = element("span", { class: "speaks" });
-    const button = element("button", open, element("span", { class: "names" }, ...names), speaks, score);
+    const said = element("span", { class: "said pale", dir: "auto" });
+    const button = element("button", open, element("span", { class: "names" }, ...names, said), speaks, score);
     const choose = (decision, sign) => {
       const onclick = () => this.on.decide(label, row.decision === decision ? null : decision);
       const words = say(decision, { name });
@@ -72,7 +73,7 @@ export class LabelList {
       element("div", { class: "line" }, button, ...Object.values(choices)),
       why,
     );
-    const row = { ...suggestion, decision: null, item, button, scoreBox: score, speaks, choices, why };
+    const row = { ...suggestion, decision: null, item, button, scoreBox: score, speaks, said, choices, why };
     this.rows.set(label, row);
     const { box, list, count, all } = this.bands[band];
     list.append(item);
@@ -131,6 +132,20 @@ export class LabelList {
     for (const [one, button] of Object.entries(row.choices)) button.setAttribute("aria-pressed", one === decision);
     if (decision) row.item.dataset.decision = decision;
     else delete row.item.dataset.decision;
+  }
+
+  /** Show a decision of this person that is stored. */
+  store(label, decision) {
+    this.decide(label, decision);
+    this.rows.get(label).stored = true;
+  }
+
+  /** Show what other people decided: [{who, decision}]. */
+  say(label, decisions, disagreed) {
+    const { item, said } = this.rows.get(label);
+    const words = decisions.map(({ who, decision }) => fill(texts.said[decision], { who: who || say("nobody") }));
+    said.replaceChildren(...(disagreed ? [element("strong", {}, say("disagreed")), " "] : []), showList(words));
+    item.classList.toggle("disagreed", disagreed);
   }
 
   /** Mark the labels that a word speaks for: a Map of log-odds by label, or nothing. */

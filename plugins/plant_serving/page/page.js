@@ -2,15 +2,20 @@
 
 import { LabelList } from "./labels.js";
 import { MarkedText } from "./marks.js";
+import { QueuePanel } from "./queue.js";
 import { save, textId, WRITERS } from "./record.js";
 import { FourParts, request } from "./server.js";
-import { element, fillTexts, nameOf, say, shorten, showList, showScore, texts } from "./texts.js";
+import { element, fill, fillTexts, nameOf, say, shorten, showList, showScore, showTime, texts } from "./texts.js";
 
 const LIMIT = 20; // labels
 const LARGEST = 10; // MB of a file
 const TOGETHER = 5; // labels that are explained in one request
 const LONG = 10_000; // characters to paste
+const TABLE = /\.(csv|tsv|tab|json|jsonl|ndjson)$/i; // a file that is a queue
+const NAME = "plant: your name"; // in the browser's storage
 const PAUSE = 120; // ms between a key and the search
+
+const NARROW = window.matchMedia("(max-width: 56rem)"); // as in page.css
 
 const part = (id) => document.getElementById(id);
 const editor = part("editor");
@@ -25,6 +30,8 @@ let waiting = []; // labels to explain, first ones first
 let explainer = null; // the signal of what runs
 let history = []; // of decisions: [label, what was decided before]
 let unsent = false;
+let queued = null; // the document of the queue that is open
+let moving = false; // to another document
 let stop = new AbortController(); // of the requests for this text
 
 const list = new LabelList(part("bands"), {
@@ -48,6 +55,8 @@ const marked = new MarkedText(part("reading"), (word, sums) => {
     .map(([label]) => nameOf(list.rows.get(label)));
   tell(names.length ? say("wordSpeaks", { word, labels: showList(names) }) : say("wordSilent", { word }));
 });
+
+const queue = new QueuePanel({ open: openQueued, attempt, who: () => part("who").value.trim() });
 
 const tell = (words) => (part("status").textContent = words);
 
@@ -77,6 +86,8 @@ async function start() {
   part("model").replaceChildren(...models.map(({ id, title }) => element("option", { value: id }, title || id)));
   part("models").hidden = models.length < 2;
   choose(models[0]?.id);
+  await queue.start();
+  if (queue.queue) part("next").focus();
 }
 
 function choose(id) {
@@ -105,15 +116,22 @@ function choose(id) {
 // Text
 
 function edit() {
+  if (queued) return;
+  showEditor();
+}
+
+function showEditor() {
   part("reading").hidden = part("edit").hidden = part("legend").hidden = true;
   editor.hidden = part("suggest").hidden = false;
   document.body.classList.remove("reading");
   editor.focus();
 }
 
-function startAnew(content, id) {
+function startAnew(content, id, document = null) {
   if (unsent && !window.confirm(say("discard"))) return;
   stop.abort();
+  queued = document;
+  editor.readOnly = part("document").readOnly = queued !== null;
   clearError();
   editor.value = content;
   part("document").value = id;
@@ -121,27 +139,38 @@ function startAnew(content, id) {
   history = [];
   unsent = false;
   search.disabled = true;
-  part("bands").hidden = part("note").hidden = true;
-  part("start").hidden = false;
+  part("bands").hidden = part("note").hidden = part("history").hidden = true;
+  part("start").hidden = queued !== null;
   tell("");
   showSize();
   showDecisions();
-  edit();
+  showEditor();
 }
 
-async function openFile(file) {
-  if (!file) return;
+/** One text is opened; a table, or several texts, are a queue. */
+async function openFiles(files) {
+  if (!files.length) return;
   await attempt(async () => {
-    if (file.size > LARGEST * 1e6) throw FourParts.of("large", { where: file.name, n: LARGEST });
-    let content;
-    try {
-      content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    } catch {
-      content = "\0";
-    }
-    if (content.includes("\0")) throw FourParts.of("file", { where: file.name });
-    startAnew(content, file.name.replace(/\.[^.]*$/, ""));
+    const read = await Promise.all(files.map(readFile));
+    const [{ name, content }] = read;
+    if (read.length === 1 && !TABLE.test(name)) return startAnew(content, name.replace(/\.[^.]*$/, ""));
+    if (!(await leave())) return;
+    startAnew("", "");
+    tell((await queue.add(read)).join(" "));
+    part("next").focus();
   });
+}
+
+async function readFile(file) {
+  if (file.size > LARGEST * 1e6) throw FourParts.of("large", { where: file.name, n: LARGEST });
+  let content;
+  try {
+    content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    content = "\0";
+  }
+  if (content.includes("\0")) throw FourParts.of("file", { where: file.name });
+  return { name: file.name, content };
 }
 
 /** A browser takes seconds to paste a long text as if it were typed. */
@@ -161,7 +190,7 @@ function suggest() {
   return attempt(async () => {
     stop.abort();
     stop = new AbortController();
-    const asked = editor.value.toWellFormed?.() ?? editor.value;
+    const asked = queued?.text ?? editor.value.toWellFormed?.() ?? editor.value; // an editor changes ends of lines
     clearError();
     const { signal } = stop;
     setBusy(true);
@@ -197,9 +226,11 @@ function showLabels(asked, { suggestions, note }) {
   part("bands").hidden = search.disabled = false;
   marked.show(text, []);
   editor.hidden = part("suggest").hidden = true;
-  part("reading").hidden = part("edit").hidden = part("legend").hidden = false;
+  part("reading").hidden = part("legend").hidden = false;
+  part("edit").hidden = queued !== null;
   part("reading").scrollTop = 0;
   document.body.classList.add("reading");
+  if (queued) showHistory();
   const count = (band) => suggestions.filter((one) => one.band === band).length;
   const counts = { assign: count("assign"), review: count("review"), reject: count("reject") };
   tell(suggestions.length ? say("suggested", counts) : say("noLabels"));
@@ -248,6 +279,7 @@ function showReasons(labels) {
 function decide(label, decision) {
   const row = list.rows.get(label);
   if (!row || row.decision === decision) return;
+  if (!decision && row.stored) return tell(say("stored"));
   history.push([label, row.decision]);
   list.decide(label, decision);
   unsent = true;
@@ -272,7 +304,8 @@ function showDecisions() {
   const [accepted, rejected] = [count("accept"), count("reject")];
   part("decided").textContent = accepted + rejected ? say("decided", { accepted, rejected }) : "";
   part("undo").disabled = !history.length;
-  part("send").disabled = !unsent || accepted + rejected === 0;
+  part("send").disabled = !queued && (!unsent || accepted + rejected === 0);
+  part("send").textContent = say(!queued ? "send" : unsent ? "sendNext" : "next");
   part("export").hidden = text === null;
 }
 
@@ -288,6 +321,101 @@ async function send() {
     tell(say("sent", { n: stored }));
     showDecisions();
   });
+}
+
+// Queue
+
+/** Send what was decided on the document of the queue; false: it could not be sent, or the user stays. */
+async function leave() {
+  const decides = [...list.rows.values()].some((row) => row.decision);
+  if (queued && unsent && decides) await send();
+  if (!unsent || (queued && !decides)) unsent = false;
+  else if (!queued) unsent = !window.confirm(say("discard"));
+  return !unsent;
+}
+
+/** Do one thing after the other with documents of the queue. */
+async function move(work) {
+  if (moving) return;
+  moving = true;
+  try {
+    await attempt(async () => {
+      if ((await askName()) && (await leave())) await work();
+    });
+  } finally {
+    moving = false;
+  }
+}
+
+function openQueued(place) {
+  return move(() => show(place));
+}
+
+function openNext() {
+  return move(async () => {
+    const place = await queue.next();
+    if (place !== null) return show(place);
+    await queue.refresh();
+    tell(say("queueDone"));
+  });
+}
+
+async function show(place) {
+  const found = await queue.take(place);
+  if (NARROW.matches) part("waiting").open = false;
+  startAnew(found.text, found.id, found);
+  await Promise.all([suggest(), queue.refresh()]);
+}
+
+/** What people decided on the document of the queue before, and where they disagree. */
+function showHistory() {
+  const { history: past, conflicts } = queued;
+  const me = part("who").value.trim();
+  const latest = new Map(past.map((one) => [JSON.stringify([one.label, one.who]), one]));
+  for (const { label, title, who, decision } of latest.values()) {
+    if (!list.rows.has(label)) ask({ label, title });
+    if (who === me) list.store(label, list.rows.get(label).decision ?? decision);
+  }
+  for (const label of list.rows.keys()) {
+    const said = [...latest.values()].filter((one) => one.label === label && one.who !== me);
+    list.say(label, said, conflicts.includes(label));
+  }
+  part("history").hidden = !past.length;
+  part("history-count").textContent = past.length;
+  const items = past.map((one) => {
+    const when = element("time", { datetime: one.time, class: "pale" }, showTime(one.time));
+    return element("li", {}, fill(texts.past[one.decision], { who: one.who || say("nobody"), name: nameOf(one) }), " ", when);
+  });
+  part("past").replaceChildren(...items);
+}
+
+/** The name under which decisions are kept, asked for once; false: there is none. */
+async function askName() {
+  const dialog = part("name");
+  if (part("who").value.trim()) return true;
+  part("name-value").value = dialog.returnValue = "";
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+  if (dialog.returnValue !== "ok") return false;
+  part("who").value = part("name-value").value.trim();
+  rememberName();
+  return part("who").value !== "";
+}
+
+function rememberName() {
+  try {
+    localStorage.setItem(NAME, part("who").value.trim());
+  } catch {
+    // a browser that keeps nothing asks again
+  }
+}
+
+function recallName() {
+  try {
+    part("who").value = localStorage.getItem(NAME) ?? "";
+  } catch {
+    // as above
+  }
 }
 
 const documentId = () => part("document").value.trim() || textId(text);
@@ -393,9 +521,10 @@ document.addEventListener("keydown", (event) => {
   if (key === "Enter" && (event.ctrlKey || event.metaKey)) return void (event.preventDefault(), suggest());
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (key === "Escape" && list.current !== null) return list.open(list.current, { focus: true });
-  if (target.closest("input, textarea, select")) return;
+  if (target.closest("input, textarea:not([readonly]), select")) return;
   const inList = target.closest("#bands") && { ArrowDown: KEYS.j, ArrowUp: KEYS.k }[key];
-  const does = key === "?" ? showHelp : text !== null && (inList || KEYS[key]);
+  const always = { "?": showHelp, ...(queue.queue && { n: openNext }) }[key];
+  const does = always ?? (text !== null && (inList || KEYS[key]));
   if (!does || (key.length === 1 && !part("keys").checked)) return;
   event.preventDefault();
   does();
@@ -420,10 +549,16 @@ part("suggest").addEventListener("click", suggest);
 part("edit").addEventListener("click", edit);
 part("new").addEventListener("click", () => startAnew("", ""));
 part("open").addEventListener("click", () => part("file").click());
-part("file").addEventListener("change", ({ target }) => (openFile(target.files[0]), (target.value = "")));
+part("file").addEventListener("change", ({ target }) => (openFiles([...target.files]), (target.value = "")));
 part("model").addEventListener("change", ({ target }) => (choose(target.value), text !== null && suggest()));
 part("undo").addEventListener("click", undo);
-part("send").addEventListener("click", send);
+part("send").addEventListener("click", () => (queued ? openNext() : send()));
+part("next").addEventListener("click", openNext);
+part("name-cancel").addEventListener("click", () => part("name").close("cancel"));
+part("who").addEventListener("change", () => {
+  rememberName();
+  if (queue.queue) attempt(() => queue.refresh());
+});
 part("help-open").addEventListener("click", showHelp);
 for (const button of document.querySelectorAll("[data-export]")) button.addEventListener("click", () => exportAs(button.dataset.export));
 document.addEventListener("dragover", (event) => (event.preventDefault(), document.body.classList.add("dropping")));
@@ -431,8 +566,9 @@ document.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget ?? d
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("dropping");
-  openFile(event.dataTransfer.files[0]);
+  openFiles([...event.dataTransfer.files]);
 });
 window.addEventListener("beforeunload", (event) => unsent && event.preventDefault());
+recallName();
 showSize();
 attempt(start);

@@ -5,6 +5,7 @@ const plural = new Intl.PluralRules(language);
 const whole = new Intl.NumberFormat(language);
 const hundredths = new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const signed = new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2, signDisplay: "exceptZero" });
+const moment = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const list = new Intl.ListFormat(language, { type: "unit", style: "short" });
 
 export const texts = await (await fetch(new URL(`texts.${language}.json`, import.meta.url))).json();
@@ -23,6 +24,7 @@ export function fill(pattern, values) {
 export const showScore = (score) => (score > 0 && score < 0.01 ? `<${hundredths.format(0.01)}` : hundredths.format(score));
 export const showWeight = (weight) => signed.format(weight);
 export const showList = (items) => list.format(items);
+export const showTime = (time) => (Number.isNaN(Date.parse(time)) ? time : moment.format(new Date(time)));
 /** The last part of an address, or the id as it is. */
 export const shorten = (label) => (/^https?:/.test(label) ? label.split(/[/#]/).at(-1) || label : label);
 export const nameOf = ({ label, title }) => title || shorten(label);

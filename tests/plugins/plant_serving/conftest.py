@@ -13,9 +13,11 @@ import pytest
 from builders import run_at
 from laboratory import CLINIC
 from plant_serving.application import build_server
+from plant_serving.document_queue import Order
 from plant_serving.feedback_file import FeedbackFile
 from plant_serving.front_door import Limits
 from plant_serving.served_models import ServedModel, open_models
+from plant_serving.served_queues import ServedQueues
 from plant_serving.service import Service
 from starlette.testclient import TestClient
 
@@ -51,9 +53,12 @@ def feedback(tmp_path: Path) -> Iterator[FeedbackFile]:
 
 
 @pytest.fixture
-def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..., TestClient]:
+def serve(
+    models: dict[str, ServedModel], feedback: FeedbackFile
+) -> Iterator[Callable[..., TestClient]]:
     """A client of a server: `serve(token="…", max_bytes=10)`."""
     log: list[str] = []
+    opened: list[ServedQueues] = []
 
     def start(
         *,
@@ -61,9 +66,16 @@ def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..
         token: str | None = None,
         keeps: bool = True,
         origins: Sequence[str] = (),
+        order: Order = "doubt",
+        people: int = 1,
         **limits: Any,
     ) -> TestClient:
-        service = Service(models=models, feedback=feedback if keeps else None)
+        kept = feedback if keeps else None
+        queues = ServedQueues(
+            next(iter(models.values())), kept and kept.path, order=order, people=people
+        )
+        opened.append(queues)
+        service = Service(models=models, feedback=kept, queues=queues)
         server = build_server(
             service,
             Limits(**{**LIMITS, **limits}),
@@ -76,7 +88,9 @@ def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..
         client.log, client.service = log, service  # type: ignore[attr-defined]
         return client
 
-    return start
+    yield start
+    for queues in opened:
+        queues.close()
 
 
 class ServerProcess:

@@ -1,0 +1,143 @@
+"""`plant review agreement`: how far people agree who reviewed the same documents."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api import Column, Result, StageContext, Table, UsageError
+from plant_cli.api.errors import first_names
+from plant_cli.commands.review_options import ReviewAgreementOptions
+from plant_cli.data.printed_tables import show_count
+from plant_cli.evaluation.agreement import Agreement, measure_agreement
+from plant_cli.scoring.review_sheets import ReviewedRow, find_conflicts, read_sheet, take_latest
+
+SHOWN = 10  # pairs of people, and conflicts, in the tables
+PEOPLE_NAMED = 6  # people in a message
+
+Decisions = dict[str, str]  # by person
+
+
+def measure(context: StageContext, options: ReviewAgreementOptions) -> Result:
+    """Compare what people decided on the same label of the same document."""
+    rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
+    decided = [row for row in take_latest(rows) if row.decision]
+    units = defaultdict[tuple[str, str], Decisions](dict)
+    for row in decided:
+        units[row.doc_id, row.label or row.title][row.who] = row.decision
+    shared = {unit: found for unit, found in units.items() if len(found) > 1}
+    people = list(dict.fromkeys(row.who for row in decided))
+    if not shared:
+        raise UsageError(
+            "no label of a document was decided on by two people",
+            where=", ".join(options.sheets),
+            expected="decisions of several people on the same documents, such as those of `plant "
+            f"serve --queue FILE --people 2`; who decided here: {first_names(people, PEOPLE_NAMED)}"
+            if people
+            else "decisions in the column decision",
+            todo="let another person decide on the same documents, under a name of their own",
+        )
+    whole = measure_agreement([list(found.values()) for found in shared.values()])
+    pairs = [
+        (pair, found)
+        for pair in combinations(people, 2)
+        if (found := _compare(shared, *pair)).units
+    ]
+    pairs.sort(key=lambda one: -one[1].units)
+    conflicts = find_conflicts(decided)
+    documents = len({doc_id for doc_id, _ in shared})
+    tables = [
+        Table(
+            title=f"{show_count(documents, 'document')} on which two or more people decided",
+            columns=_columns("people", "labels decided on", "pairs"),
+            rows=[[len(people), whole.units, whole.pairs, *_show(whole)]],
+            notes=[
+                "alpha: Krippendorff's, for accept or reject; 1: all agree, 0: as by chance",
+                "a label that only one person decided on does not count",
+            ],
+        )
+    ]
+    if len(pairs) > 1:
+        tables.append(
+            Table(
+                title="By pairs of people",
+                columns=[Column(name="people"), *_columns("labels decided on")],
+                rows=[
+                    [" and ".join(pair), found.units, *_show(found)]
+                    for pair, found in pairs[:SHOWN]
+                ],
+                notes=_more(len(pairs)),
+            )
+        )
+    if conflicts:
+        tables.append(_list_conflicts(conflicts))
+    return Result(
+        tables=tables,
+        data={
+            "people": people,
+            "documents": documents,
+            **_data(whole),
+            "by_people": [{"people": list(pair), **_data(found)} for pair, found in pairs],
+            "conflicts": [
+                {
+                    "doc_id": doc_id,
+                    "label": label,
+                    "title": found[0].title,
+                    "decisions": {row.who: row.decision for row in found},
+                }
+                for (doc_id, label), found in conflicts.items()
+            ],
+        },
+    )
+
+
+def _compare(shared: Mapping[Any, Decisions], one: str, other: str) -> Agreement:
+    return measure_agreement(
+        [[found[one], found[other]] for found in shared.values() if {one, other} <= found.keys()]
+    )
+
+
+def _columns(*counts: str) -> list[Column]:
+    return [
+        *(Column(name=name, kind="count") for name in counts),
+        Column(name="agree %", kind="exact"),
+        Column(name="alpha", kind="exact"),
+    ]
+
+
+def _show(found: Agreement) -> list[float | None]:
+    alpha = None if found.alpha is None else round(found.alpha, 3)
+    return [round(100 * found.agreeing / found.pairs, 1), alpha]
+
+
+def _data(found: Agreement) -> dict[str, Any]:
+    return {
+        "labels": found.units,
+        "pairs": found.pairs,
+        "agreeing": found.agreeing,
+        "alpha": found.alpha,
+    }
+
+
+def _list_conflicts(conflicts: Mapping[tuple[str, str], Sequence[ReviewedRow]]) -> Table:
+    return Table(
+        title="Conflicts",
+        columns=[Column(name=name) for name in ("document", "label", "title", "decisions")],
+        rows=[
+            [
+                doc_id,
+                label,
+                found[0].title,
+                "; ".join(f"{row.who}: {row.decision}" for row in found),
+            ]
+            for (doc_id, label), found in list(conflicts.items())[:SHOWN]
+        ],
+        notes=_more(len(conflicts)),
+    )
+
+
+def _more(count: int) -> list[str]:
+    return [f"{count - SHOWN} more: --format json lists all"] if count > SHOWN else []

@@ -1,0 +1,213 @@
+"""The queue on the page, with the real server: by keys, by several people, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugins.plant_serving.conftest import scorers_run, started  # noqa: F401
+from tests.web.page_looks import decisions, status
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+EVIL = "<img src=x onerror=alert(1)>"
+TEXTS = [
+    "asthma with cough\r\nand wheezing",
+    "fracture of the arm",
+    f"{EVIL} congenital inflammation of the colon",
+    "asthma and bronchitis",
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "new.jsonl"
+    rows = [{"doc_id": f"d{number}", "text": text} for number, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def visit(chromium: Any, started: Any, table: Path) -> Iterator[Callable[..., Any]]:  # noqa: F811
+    """A page of a browser of its own at the server of the queue: `visit(width=…, dark=True)`."""
+    server = started("--queue", str(table), "--order", "file", "--people", "2")
+    problems: list[str] = []
+    contexts = []
+
+    def open_at(width: int = 1200, *, dark: bool = False) -> Any:
+        contexts.append(
+            chromium.new_context(
+                viewport={"width": width, "height": 860},
+                color_scheme="dark" if dark else "light",
+                reduced_motion="reduce",
+            )
+        )
+        page = contexts[-1].new_page()
+        page.set_default_timeout(30_000)
+        page.on("console", lambda line: problems.append(line.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "request",
+            lambda sent: None if sent.url.startswith(server.address) else problems.append(sent.url),
+        )
+        page.goto(server.address)
+        page.get_by_text(" of 4 decided").wait_for()
+        return page
+
+    open_at.problems = problems  # type: ignore[attr-defined]
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def begin(page: Any, name: str) -> None:
+    """Open the first document, by keys alone."""
+    page.keyboard.press("n")
+    page.get_by_role("dialog", name="Who are you?").wait_for()
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    shown(page, "d0")
+
+
+def shown(page: Any, doc_id: str) -> None:
+    """Wait for the labels of a document."""
+    page.locator(f"#documents [aria-current=true]:has-text('{doc_id}')").wait_for(state="attached")
+    page.locator("#labels[aria-busy=false]").wait_for()
+    page.locator(".row").first.wait_for()
+
+
+def test_by_keys_alone(visit: Any, table: Path) -> None:
+    page = visit()
+    begin(page, "Ada")
+    page.keyboard.press("a")
+    page.keyboard.press("r")
+    before = decisions(page)
+    page.keyboard.press("n")
+    shown(page, "d1")
+    assert page.get_by_text("1 of 4 decided").is_visible()
+    assert decisions(page) == {}
+    page.keyboard.press("n")  # nothing decided: passed over
+    shown(page, "d2")
+    page.keyboard.press("a")
+    page.keyboard.press("n")
+    shown(page, "d3")
+    page.keyboard.press("a")
+    page.keyboard.press("n")
+    shown(page, "d1")  # the one that was passed over
+    page.keyboard.press("a")
+    page.keyboard.press("n")
+    page.get_by_text("No document waits for you.").wait_for()
+    rows = [json.loads(one) for one in table.with_name("new.feedback.jsonl").open()]
+    assert {row["who"] for row in rows} == {"Ada"}
+    assert {row["label"]: row["decision"] for row in rows if row["doc_id"] == "d0"} == before
+    assert rows[0]["text"] == TEXTS[0]  # ends of lines as they are in the file
+
+    page.locator("#documents button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    shown(page, "d0")
+    assert decisions(page) == before  # what is stored is shown
+    label, said = next(iter(before.items()))
+    page.locator(f"[data-label='{label}'] .choose.{said}").click()
+    assert (decisions(page), status(page)) == (
+        before,
+        "This decision is stored: it can be changed, not taken back.",
+    )
+
+
+def test_two_people_and_their_conflict(visit: Any) -> None:
+    ada, ben = visit(), visit()
+    begin(ada, EVIL)
+    label = ada.locator(".row.current").get_attribute("data-label")
+    ada.keyboard.press("a")
+    ada.keyboard.press("n")
+    shown(ada, "d1")
+    ben.keyboard.press("n")
+    ben.keyboard.type("Ben")
+    ben.keyboard.press("Enter")
+    ben.locator(".row").first.wait_for()
+    ben.locator("#documents button").first.click()
+    shown(ben, "d0")
+    row = ben.locator(f"[data-label='{label}']")
+    assert row.locator(".said").text_content() == ""  # Ben has to decide himself
+    ben.keyboard.press("r")
+    ben.get_by_role("button", name="Send, then next").click()
+    ben.get_by_text("people disagree on 1").wait_for()
+    ben.get_by_label("Which documents are listed").select_option("Conflicts")
+    ben.locator("#documents li:nth-child(2)").wait_for(state="detached")
+    ben.locator("#documents button").click()
+    shown(ben, "d0")
+    row.get_by_text(f"{EVIL} ✓").wait_for()  # a name is no markup
+    assert row.get_by_text("people disagree").is_visible()
+    ben.locator("#history summary").click()
+    past = ben.locator("#past li").all_text_contents()
+    assert past[0].startswith(f"{EVIL} accepted ")
+    assert "Ben rejected" in past[1]
+    assert ben.locator("main img, #queue img").count() == 0
+
+
+def test_the_name_is_asked_for_once(visit: Any) -> None:
+    page = visit()
+    page.keyboard.press("n")
+    page.get_by_role("button", name="Cancel").click()
+    assert page.locator(".row").count() == 0  # nothing is opened without a name
+    begin(page, "Ada")
+    page.reload()
+    page.get_by_text(" of 4 decided").wait_for()
+    assert page.get_by_label("Your name").input_value() == "Ada"
+    page.keyboard.press("n")
+    shown(page, "d0")
+
+
+def test_a_table_that_is_opened_is_a_queue(visit: Any, tmp_path: Path) -> None:
+    page = visit()
+    path = tmp_path / "more.csv"
+    path.write_text("doc_id,text\nx,asthma\ny,fever\n")
+    page.locator("#file").set_input_files(path)
+    page.get_by_text("0 of 2 decided").wait_for()
+    assert page.get_by_label("Queue", exact=True).locator("option").all_text_contents() == [
+        "new.jsonl",
+        "more.csv",
+    ]
+    path.write_text("name;value\n1;2\n")
+    page.locator("#file").set_input_files(path)
+    page.get_by_role("alert").get_by_text("there is no column").wait_for()
+    assert all("Failed to load resource" in one for one in visit.problems)
+    visit.problems.clear()
+    page.get_by_label("Queue", exact=True).select_option("new.jsonl")
+    page.get_by_text("0 of 4 decided").wait_for()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (375, True)], ids=["desk", "phone"])
+def test_accessible_at_every_width(visit: Any, width: int, dark: bool) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install '.[test]'"
+    ).Axe()
+    page = visit(width, dark=dark)
+    found = {}
+
+    def look(name: str) -> None:
+        violations = axe.run(page).response["violations"]
+        found[name] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    look("list")
+    page.keyboard.press("n")
+    look("name")
+    page.keyboard.press("Escape")
+    begin(page, "Ada")
+    page.keyboard.press("a")
+    page.keyboard.press("n")
+    shown(page, "d1")
+    page.locator("#waiting").evaluate("one => { one.open = true }")
+    page.locator("#documents button").first.click()
+    shown(page, "d0")
+    page.locator("#waiting").evaluate("one => { one.open = true }")
+    page.locator("#history summary").click()
+    look("history")
+    assert found == {name: [] for name in found}
