@@ -102,10 +102,8 @@ def _spend_installed(plant: Path, folder: Path, commands: str) -> tuple[dict[str
     return codes, said
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Path:
-    """A folder with a catalogue, new records, and new titles for its subjects."""
-    folder = tmp_path / "desk"
+def write_desk(folder: Path) -> None:
+    """Make a folder with a catalogue, new records, and new titles for its subjects."""
     folder.mkdir()
     made = runpy.run_path(str(CATALOGUE))
     made["write"](str(folder / "catalogue.csv"), 300, 0, labelled=True)
@@ -113,6 +111,13 @@ def desk(tmp_path: Path) -> Path:
     with (folder / "edition.csv").open("w", newline="") as file:
         rows = [(name, name.upper()) for name in made["SUBJECTS"]]
         csv.writer(file).writerows([("label", "title"), *rows])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """The folder of `write_desk`."""
+    folder = tmp_path / "desk"
+    write_desk(folder)
     return folder
 
 

@@ -701,6 +701,14 @@ class SuggestOptions(Options):
         min_length=1,
         value="FILE",
     )
+    shard: str | None = option(
+        None,
+        "Only this share of the texts, such as 2/4, into a file of its own; the files, one after "
+        "the other, are those of all texts.",
+        pattern=SHARE_PATTERN,
+    )
+
+    _is_a_share = field_validator("shard")(_require_share)
 
 
 class LabelsDiffOptions(Options):

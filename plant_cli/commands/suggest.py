@@ -16,6 +16,7 @@ from plant_cli.data.files import hash_file, refuse_replacing, require_free
 from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.records import STAGE_FILE
+from plant_cli.data.shares import Shard
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.scoring.decisions import ASSIGN, REVIEW
 from plant_cli.scoring.excluded_labels import find_excluded
@@ -45,6 +46,8 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """
     files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
+    if options.shard is not None:
+        new = new.take(Shard.parse(options.shard))
     model = context.input("finetune", context.tag)
     opened = open_in(context, find_chosen(context, options.thresholds, model))
     if options.why:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, Reporter, near_names
+from plant_cli.api import DataError, DataSection, Reporter, UsageError, near_names
 from plant_cli.api.errors import first_names
 from plant_cli.data.lines import (
     BadRows,
@@ -28,6 +28,7 @@ from plant_cli.data.lines import (
     read_lines,
 )
 from plant_cli.data.office_files import DOCUMENT_ENDINGS, read_document
+from plant_cli.data.shares import Shard
 from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import peek_names, shorten, show_names
 
@@ -51,6 +52,31 @@ class NewTexts:
 
     blocks: Iterator[Block]
     total: int | None  # how many there are; None: a stream, which is answered as it comes
+
+    def take(self, shard: Shard) -> NewTexts:
+        """Those of one share: consecutive ones, so that the answers to all shares, one after the
+        other, are those to all texts. `UsageError` for a stream.
+        """
+        if self.total is None:
+            raise UsageError(
+                "a stream has no shares, since nobody knows how many texts will come",
+                where=f"--shard {shard}",
+                expected="a table, or a folder of texts",
+                todo="write the texts into a table first, or leave --shard out",
+            )
+        part = shard.part(self.total)
+        return NewTexts(blocks=_keep_rows(self.blocks, part), total=len(part))
+
+
+def _keep_rows(blocks: Iterator[Block], rows: range) -> Iterator[Block]:
+    first = 0
+    for ids, texts in blocks:
+        kept = slice(max(0, rows.start - first), max(0, rows.stop - first))
+        first += len(ids)
+        if ids[kept]:
+            yield ids[kept], texts[kept]
+        if first >= rows.stop:
+            return
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,6 +92,28 @@ def test_the_micro_batch_changes_nothing_and_the_best_labels_come_first(
     assert {row[5] for row in one} <= {"assign", "review", "reject"}
 
 
+def test_the_answers_to_all_shares_are_those_to_all_texts(trained: Any, tmp_path: Path) -> None:
+    texts = tmp_path / "new.parquet"
+    rows = range(7)
+    pl.DataFrame({"doc_id": [f"d{row}" for row in rows], "text": ["fever"] * 7}).write_parquet(
+        texts
+    )
+    trained(path=str(texts), output=str(tmp_path / "whole.parquet"))
+    for number in (1, 2, 3):
+        part = str(tmp_path / f"part-{number}.parquet")
+        trained(path=str(texts), output=part, shard=f"{number}/3")
+    assert pl.read_parquet(tmp_path / "part-2.parquet")["doc_id"].to_list() == ["d2", "d3"]
+    parts = pl.read_parquet(tmp_path / "part-*.parquet")
+    assert parts.equals(pl.read_parquet(tmp_path / "whole.parquet"))
+
+
+def test_a_stream_has_no_shares(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = io.BytesIO(b'{"text": "fever"}\n')
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
+    with pytest.raises(UsageError, match="a stream has no shares"):
+        trained(path="-", shard="1/2")
+
+
 def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Path) -> None:
     trained.run("predict")
     expected = pl.read_parquet(trained.run.path / "predict" / "predictions.parquet")

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from plant_cli import fit
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "cluster"
 FILES = ("mig.parquet", "words.parquet", "labels.parquet")
 PLANT = (sys.executable, "-m", "plant_cli")
@@ -140,3 +142,15 @@ def test_slurm_as_its_tasks_would_run(corpus: Path, tmp_path: Path) -> None:
 def test_slurm_converts(corpus: Path, tmp_path: Path) -> None:
     start(corpus, tmp_path, tmp_path / "parts", "convert")
     assert converted(tmp_path / "parts").equals(pl.read_parquet(corpus))
+
+
+def test_slurm_labels_texts(corpus: Path, tmp_path: Path) -> None:
+    frame = pl.read_parquet(corpus)
+    texts, labels = frame["text"].to_list(), frame["labels"].to_list()
+    fit(texts, labels, scorers=["words"]).save(tmp_path / "model")
+    start(corpus, tmp_path, tmp_path / "labelled", "suggest", str(tmp_path / "model"))
+    whole = str(tmp_path / "whole.parquet")
+    plant("suggest", str(corpus), "--run", str(tmp_path / "model"), "-O", whole)
+    found = pl.read_parquet(tmp_path / "labelled" / "*.parquet")
+    assert len(found) == 200
+    assert found.equals(pl.read_parquet(whole))

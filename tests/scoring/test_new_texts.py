@@ -18,6 +18,7 @@ import pytest
 
 from plant_cli.api import DataError, DataSection, SilentReporter
 from plant_cli.data.loading import guess_text
+from plant_cli.data.shares import Shard
 from plant_cli.registry import installed
 from plant_cli.scoring import new_texts
 from plant_cli.scoring.new_texts import TextReader
@@ -286,3 +287,17 @@ def test_labels_of_the_corpus_are_never_called_ids(tmp_path: Path) -> None:
         "there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, "
         "perhaps 'nr'"
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10])
+@pytest.mark.parametrize("of", [1, 2, 4, 9])
+def test_shares_make_the_whole_whatever_is_read_together(
+    size: int, of: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("text\n" + "".join(f"word{row}\n" for row in range(7)))
+    reader = TextReader(data=DataSection(), reporter=SilentReporter())
+    shares = [reader.open(str(path), size).take(Shard(number, of)) for number in range(1, of + 1)]
+    assert sum(share.total or 0 for share in shares) == 7
+    found = [text for share in shares for _, texts in share.blocks for text in texts]
+    assert found == [f"word{row}" for row in range(7)]
