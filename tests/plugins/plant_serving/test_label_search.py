@@ -1,5 +1,5 @@
 """Labels by what a person types: exact names first, then beginnings, then beginnings of words,
-then the rest; frequent ones first.
+then the rest; frequent ones first. Misspelt words find the words that are most like them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ LABELS = label_table(
         (" ", "dgfecba"),
         ("dog", ""),
         ("cat dog", ""),
+        ("catedrals", "b"),
+        ("catehd", "b"),  # the beginning of a word
+        ("edcuation", "d"),
+        ("widl cat", "c"),
+        ("foood cat", "e"),
+        ("arzte", "g"),
+        ("?!", ""),
     ],
 )
 def test_labels_are_found_best_first(query: str, found: str) -> None:
