@@ -12,8 +12,10 @@ import numpy as np
 
 from plant_cli.api import LabelIndex
 
-ALIKE = 0.7  # share of the letters that a misspelt word has in common with the right one
-COMPARED = 60  # words that share most trigrams with a misspelt one, which are compared in full
+SPELT_ALIKE = 0.7  # share of the letters that a misspelt word has in common with the right one
+WORDS_LOOKED_AT = (
+    60  # words that share most trigrams with a misspelt one, which are compared in full
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -99,11 +101,11 @@ class _Spelling:
         shared = np.bincount(np.concatenate(numbers), minlength=len(self._words))
         # by the word's own trigrams, so that a beginning finds long words, too
         rank = shared - 0.01 * self._sizes
-        best = np.argpartition(-rank, min(COMPARED, len(rank)) - 1)[:COMPARED]
+        best = np.argpartition(-rank, min(WORDS_LOOKED_AT, len(rank)) - 1)[:WORDS_LOOKED_AT]
         found: dict[int, float] = {}
         for other in (self._words[number] for number in best if shared[number]):
             share = max(_compare(word, other), _compare(word, other[: len(word)]) - 0.01)
-            if share >= ALIKE:
+            if share >= SPELT_ALIKE:
                 for place in self._places[other]:
                     found[place] = max(found.get(place, 0.0), share)
         return found
