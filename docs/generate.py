@@ -79,6 +79,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
     ),
     "analyser": (api.WordReducer,),
     "predictions": (api.PredictionFile, api.ForeignPredictions),
+    "vocabulary": (api.VocabularyFile, api.Purpose, api.ForeignVocabulary),
 }
 """The classes of the contract that the author of a kind of component meets, beside its spec."""
 BLOCK = re.compile(

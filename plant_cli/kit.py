@@ -13,7 +13,6 @@ from plant_cli.data.blocks import (
     top_k,
     work_ahead,
 )
-from plant_cli.data.classifications import System, add_dot
 from plant_cli.data.decision_words import read_decision
 from plant_cli.data.documents import DOCUMENT_SCHEMA, find_used_labels, parts_of, with_parts
 from plant_cli.data.files import (
@@ -26,6 +25,7 @@ from plant_cli.data.files import (
 )
 from plant_cli.data.label_cells import MISSING, LabelForm, read_structure
 from plant_cli.data.label_forms import find_label_form
+from plant_cli.data.languages import name_language
 from plant_cli.data.lines import (
     FORMATS,
     LINES_LISTED,
@@ -63,6 +63,13 @@ from plant_cli.data.tensors import (
 )
 from plant_cli.data.text_tables import peek_text, read_rows, shorten, show_names, unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary, resolve_titles
+from plant_cli.data.vocabulary_frames import (
+    LISTED_FIELDS,
+    VOCABULARY_SCHEMA,
+    bare_key,
+    last_part,
+    tidy_labels,
+)
 from plant_cli.data.words import (
     LONGEST_REMEMBERED,
     choose_columns,

@@ -52,7 +52,14 @@ from plant_cli.api.errors import (
     near_names,
     refuse_repeated,
 )
-from plant_cli.api.formats import ForeignPredictions, PredictionFile, misread
+from plant_cli.api.formats import (
+    ForeignPredictions,
+    ForeignVocabulary,
+    PredictionFile,
+    Purpose,
+    VocabularyFile,
+    misread,
+)
 from plant_cli.api.hooks import hookimpl
 from plant_cli.api.metrics import (
     AllScores,
@@ -120,4 +127,5 @@ from plant_cli.api.specs import (
     ShortlistSpec,
     SignalSpec,
     StageSpec,
+    VocabularySpec,
 )

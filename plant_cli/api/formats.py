@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -136,3 +136,45 @@ class ForeignPredictions:
     """What was read, where that says more than `recognise` did."""
     remarks: Sequence[str] = ()
     """What a reader of the figures should know."""
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a vocabulary is read for."""
+
+    language: str | None = None
+    """The language of titles that the user names."""
+    used: pl.Series | Sequence[str] = ()
+    """The labels of the documents."""
+    spoken: Callable[[], Mapping[str, float]] = dict
+    """Gives the languages of the documents and their shares, the largest first."""
+    sample: Callable[[], Iterable[tuple[str, Sequence[str]]]] = tuple
+    """Gives texts of documents with their labels."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VocabularyFile:
+    """A vocabulary that was opened, but not understood."""
+
+    path: Path
+    """The file."""
+    text: str
+    """All of it; nothing of Parquet."""
+    purpose: Purpose
+    """What it is read for."""
+    encoding: str | None = None
+    """Its encoding, where it is not UTF-8."""
+    expected: str = "a vocabulary"
+    """The formats that can be read, for messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignVocabulary:
+    """The labels of a vocabulary."""
+
+    frame: pl.DataFrame
+    """A row for each label: `label` and `title`, and perhaps `description`, `alternatives`,
+    `parents`, `deprecated`, `replaced_by` and `notation`.
+    """
+    remarks: Sequence[str] = ()
+    """What was recognised, and what a user should know."""

@@ -12,7 +12,7 @@ from typing import Any
 from plant_cli.api.context import Result, Table
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import PlantError
-from plant_cli.api.formats import ForeignPredictions
+from plant_cli.api.formats import ForeignPredictions, ForeignVocabulary
 from plant_cli.api.functions import Promise
 from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.api.model import Backbone, Decoder, TokenBatch
@@ -167,6 +167,14 @@ FOREIGN_PREDICTIONS = Promise(
         isinstance(value, ForeignPredictions)
         and {name: str(dtype) for name, dtype in value.frame.schema.items()} == PREDICTED_COLUMNS
         and isinstance(value.form, str)
+        and _lists(value.remarks, str)
+    ),
+)
+VOCABULARY = Promise(
+    "a plant_cli.api.ForeignVocabulary whose frame has the columns label and title",
+    lambda value, *_: (
+        isinstance(value, ForeignVocabulary)
+        and {"label", "title"} <= {*value.frame.columns}
         and _lists(value.remarks, str)
     ),
 )

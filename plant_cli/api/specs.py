@@ -11,7 +11,12 @@ from plant_cli.api import promises
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
 from plant_cli.api.corpus import Dataset, DatasetCard, LabelIndex, WordReducer
-from plant_cli.api.formats import ForeignPredictions, PredictionFile
+from plant_cli.api.formats import (
+    ForeignPredictions,
+    ForeignVocabulary,
+    PredictionFile,
+    VocabularyFile,
+)
 from plant_cli.api.functions import Function
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.options import DataSection, MachineSection
@@ -358,6 +363,22 @@ class PredictionsSpec(Spec):
     """
 
 
+@dataclass(frozen=True, kw_only=True)
+class VocabularySpec(Spec):
+    """A format of controlled vocabularies."""
+
+    recognise: Function[Callable[[VocabularyFile], str | None]] = Function(promises.SENTENCE)
+    """`recognise(file) -> phrase or None`: what the file is, such as "SKOS in Turtle", if it is
+    in this format. It raises no error for any file.
+    """
+    read: Function[Callable[[VocabularyFile], ForeignVocabulary]] = Function(promises.VOCABULARY)
+    """`read(file) -> ForeignVocabulary`."""
+    order: int = 0
+    """Formats are asked from the lowest order to the highest, and the first that recognises a
+    file reads it. Those of `plant` have 1 and more; the last one reads any table.
+    """
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of component."""
@@ -424,6 +445,12 @@ TABLE = (
         "predictions",
         PredictionsSpec,
         "Formats in which other tools write predictions.",
+    ),
+    Kind(
+        "vocabulary",
+        "vocabularies",
+        VocabularySpec,
+        "Formats of controlled vocabularies: labels with titles, other names and parents.",
     ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}

@@ -406,18 +406,9 @@ class PluginNewOptions(Options):
     """Options of `plant plugins new`."""
 
     kind: Literal[
-        "stage",
-        "backbone",
-        "decoder",
-        "loss",
-        "signal",
-        "dataset",
-        "metric",
-        "shortlist",
-        "scorer",
-        "analyser",
-        "predictions",
-    ] = option(help="The kind of component.", argument=True)
+        "stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist",
+        "scorer", "analyser", "predictions", "vocabulary",
+    ] = option(help="The kind of component.", argument=True)  # fmt: skip
     name: str = option(help="Its name, such as word-bag.", argument=True)
     output: str | None = everyday(
         None, "The folder to write (default: plant-NAME).", short="-O", value="FOLDER"

@@ -21,6 +21,7 @@ from plant_cli.api import (
     DataError,
     DataSection,
     Interrupted,
+    Purpose,
     Result,
     StageContext,
     Table,
@@ -34,7 +35,6 @@ from plant_cli.data.changed_labels import (
     make_edits,
     read_edit_rows,
 )
-from plant_cli.data.concepts import Purpose
 from plant_cli.data.corpus_files import CorpusRecord, read_labels
 from plant_cli.data.documents import find_used_labels
 from plant_cli.data.files import refuse_replacing, remove, require_free

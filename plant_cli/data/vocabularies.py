@@ -11,15 +11,16 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter
-from plant_cli.data.classifications import read_classification, read_icd_titles, read_obo
-from plant_cli.data.concepts import (
-    VOCABULARY_SCHEMA,
+from plant_cli.api import (
+    DataError,
+    DataSection,
+    Dataset,
+    ForeignVocabulary,
     Purpose,
-    find_rdf_syntax,
-    find_xml_root,
-    read_skos,
-    tabulate_concepts,
+    Reporter,
+    SilentReporter,
+    VocabularyFile,
+    VocabularySpec,
 )
 from plant_cli.data.documents import (
     find_splits,
@@ -28,21 +29,24 @@ from plant_cli.data.documents import (
     read_batches,
     with_parts,
 )
+from plant_cli.data.format_choice import choose_format
 from plant_cli.data.lines import PARQUET, decode_text, find_fallback, read_bytes
-from plant_cli.data.tables import collect, trim
-from plant_cli.data.vocabulary_tables import (
+from plant_cli.data.tables import collect, peek_columns, scan_table, trim
+from plant_cli.data.vocabulary_frames import (
     LISTED_FIELDS,
-    VOCABULARIES_READ,
+    VOCABULARY_SCHEMA,
     bare_key,
-    has_header,
     last_part,
-    read_uri_lines,
-    read_vocabulary_table,
     tidy_labels,
 )
 from plant_cli.data.word_analysis import find_main_languages
 
 VOCABULARY_COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
+VOCABULARIES_READ = (
+    "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD), JSKOS, OBO, "
+    "or a classification (ICD titles, ClaML, MeSH)"
+)
+_NAMED = tuple(VOCABULARY_SCHEMA)[:-1]  # columns that need no guess; label and title are needed
 _LOOKED_AT = 2000  # labels of a table, for a similar one
 _ENOUGH = (
     0.5  # of the labels have a title: with fewer, the table may write its labels in another way
@@ -144,19 +148,11 @@ def read_vocabulary(
         if content.startswith(PARQUET)
         else decode_text(content, encoding, "the vocabulary", where)
     )
-    lines = read_uri_lines(text) or (
-        None if has_header(text) else read_icd_titles(text, purpose.used)
+    file = VocabularyFile(
+        path=path, text=text, purpose=purpose, encoding=encoding, expected=VOCABULARIES_READ
     )
-    if lines is not None:
-        table, remarks = lines
-    elif (terms := read_obo(text)) is not None:
-        table, remarks = tabulate_concepts(terms, "OBO", purpose, where)
-    elif (syntax := find_rdf_syntax(text, where)) is not None:
-        table, remarks = read_skos(text, syntax, purpose, path)
-    elif (root := find_xml_root(text, where)) is not None:
-        table, remarks = read_classification(text, root, purpose, path)
-    else:
-        table, remarks = read_vocabulary_table(path, text, purpose, encoding)
+    found = _read_named(file) or _read_format(file)
+    table, remarks = found.frame, found.remarks
     table = tidy_labels(table)
     if table.is_empty():
         expected, todo = (
@@ -168,6 +164,41 @@ def read_vocabulary(
     untitled = int(table["title"].is_null().sum())
     remarks = [*remarks, *repeated, *([f"{untitled:,} labels have no title"] if untitled else [])]
     return table, [f"{path}: {remark}" for remark in remarks]
+
+
+def _read_named(file: VocabularyFile) -> ForeignVocabulary | None:
+    """A table whose columns are called as those of a vocabulary; None for other files."""
+    first = next((line for line in file.text.split("\n") if line.strip()), "")
+    if file.text and not all(name in first for name in _NAMED[:2]):
+        return None
+    try:
+        names = peek_columns(file.path, file.encoding)
+        if not {*_NAMED[:2]} <= {*names} <= {*_NAMED}:
+            return None
+        table = collect(scan_table(file.path, encoding=file.encoding), str(file.path))
+    except DataError:
+        return None
+    if any(table.schema[name].is_nested() for name in names if name not in LISTED_FIELDS):
+        return None
+    table = table.filter(pl.col("label").cast(pl.String).str.contains(r"\S"))
+    return ForeignVocabulary(
+        frame=table,
+        remarks=[f"a table of {table.height:,} labels; titles from the column title"],
+    )
+
+
+def _read_format(file: VocabularyFile) -> ForeignVocabulary:
+    """The vocabulary as the first format that recognises the file reads it."""
+    spec, _, remarks = choose_format(VocabularySpec, file)
+    if spec is None:
+        raise DataError(
+            "the vocabulary is of no kind that is known",
+            where=str(file.path),
+            expected=f"a table with the columns {', '.join(_NAMED)}",
+            todo="look whether `plant plugins` lists its format, or write such a table",
+        )
+    found = spec.read(file)
+    return replace(found, remarks=[*remarks, *found.remarks])
 
 
 def _merge_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -236,10 +267,14 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     return _complete(table, own).lazy(), [*remarks, *silent.notes]
 
 
+def _series(purpose: Purpose) -> pl.Series:
+    return pl.Series("label", purpose.used, dtype=pl.String)
+
+
 def find_ids(path: Path, purpose: Purpose) -> dict[str, str]:
     """The label of each id of a vocabulary, in the spelling of the labels that are used."""
     table, _ = read_vocabulary(path, purpose)
-    aligned, _ = align(table, purpose.used)
+    aligned, _ = align(table, _series(purpose))
     return {
         **{label: label for label in table["label"]},
         **dict(aligned.select("written", "label").iter_rows()),
@@ -262,12 +297,12 @@ def read_respelled(
     ids = ids or {}
     is_known = pl.col("label").is_in([*ids])
     known = table.filter(is_known).with_columns(pl.col("label").replace(ids), written="label")
-    used = pl.Series("label", purpose.used)
-    used = used.filter(~used.is_in(known["label"].implode()))
+    labels = _series(purpose)
+    used = labels.filter(~labels.is_in(known["label"].implode()))
     aligned, said = align(table.filter(~is_known), used)
     respelled = known.filter(pl.col("written") != pl.col("label"))
     aligned = pl.concat([respelled.select(aligned.columns), aligned])
-    replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique(
+    replaced = aligned.filter(~pl.col("written").is_in(labels.implode())).unique(
         "written", keep="first", maintain_order=True
     )
     kept = table.join(

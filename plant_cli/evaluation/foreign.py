@@ -20,16 +20,15 @@ from plant_cli.api import (
     ForeignPredictions,
     PredictionFile,
     PredictionsSpec,
-    first_line,
 )
 from plant_cli.api.formats import name_number
+from plant_cli.data.format_choice import choose_format
 from plant_cli.data.label_cells import MISSING
 from plant_cli.data.lines import PARQUET, decode_text, read_bytes, read_head, read_utf8_lines
 from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, scan_table
 from plant_cli.data.text_tables import peek_text
 from plant_cli.evaluation.gold import Gold
-from plant_cli.registry import installed
 
 PREDICTIONS_READ = (
     "a table with doc_id, label(s) and score(s), a column for each label or for each rank; "
@@ -178,37 +177,19 @@ def _read_pairs(frame: pl.DataFrame, file: PredictionFile) -> ForeignPredictions
 
 
 def _read_format(file: PredictionFile) -> ForeignPredictions:
-    """The predictions as the first format that recognises the file reads them; one that fails to
-    say whether it does is passed over.
-    """
-    specs = installed().specs(PredictionsSpec)
-    remarks = []
-    for spec in sorted(specs, key=lambda spec: (spec.order, spec.name)):
-        try:
-            said = spec.recognise(file)
-        except MemoryError:
-            raise
-        except Exception as error:  # whatever a stranger's format does
-            remarks.append(
-                f"`recognise` of the format '{spec.name}' failed: {first_line(error)}: it is "
-                f"passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out)"
-            )
-            continue
-        if said is not None:
-            found = spec.read(file)
-            frame, unscored = _rank_by_place(found.frame)
-            return replace(
-                found,
-                frame=frame,
-                form=found.form or said,
-                remarks=[*remarks, *found.remarks, *unscored],
-            )
-    raise DataError(
-        "no format of predictions fits the file",
-        where=str(file.path),
-        expected=f"a table with {', '.join(_LISTS)}, or with {', '.join(_PAIRS)}",
-        todo="look whether `plant plugins` lists its format, or write such a table",
-    )
+    """The predictions as the first format that recognises the file reads them."""
+    spec, said, remarks = choose_format(PredictionsSpec, file)
+    if spec is None:
+        raise DataError(
+            "no format of predictions fits the file",
+            where=str(file.path),
+            expected=f"a table with {', '.join(_LISTS)}, or with {', '.join(_PAIRS)}",
+            todo="look whether `plant plugins` lists its format, or write such a table",
+        )
+    found = spec.read(file)
+    frame, unscored = _rank_by_place(found.frame)
+    remarks += [*found.remarks, *unscored]
+    return replace(found, frame=frame, form=found.form or said, remarks=remarks)
 
 
 def _rank_by_place(frame: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:

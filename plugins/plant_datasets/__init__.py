@@ -10,7 +10,8 @@ a form of their own: `line_formats`, `record_formats`, `annotations`, `annotatio
 `synthetic_clinic` makes notes with gold evidence. `corpus_reader` joins files, splits and bad rows.
 
 It needs polars, and packages for single formats (pybtex, pymarc), which are imported for their
-files alone. Of the core it uses readers of lines and cells (`data`, by the kit).
+files alone. Of the core it uses readers of lines and cells (`data`, by the kit), of
+`plant_formats` the dots of ICD codes (`classifications`).
 """
 
 from __future__ import annotations

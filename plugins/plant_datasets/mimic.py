@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import polars as pl
+from plant_formats.classifications import System, add_dot
 from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line
-from plant_cli.kit import SUFFIXES, System, add_dot, collect, read_rows, scan_table, show_names
+from plant_cli.kit import SUFFIXES, collect, read_rows, scan_table, show_names
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, choose_split
 
 Kind = Literal["diagnosis", "procedure"]

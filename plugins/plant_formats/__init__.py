@@ -1,22 +1,23 @@
-"""The formats in which other tools write predictions; this module registers them.
+"""The formats of predictions and of vocabularies; this module registers them.
 
-A format says of a file whether it knows it (`recognise`), from a sample that is read once for all
-of them, and reads it (`read`). They are asked in the order of the table below; the last takes any
-table. `prediction_matrices`: numpy, scipy, numbers in text, the XML repository;
+A format says of a file whether it knows it (`recognise`), from what was read once for all of
+them, and reads it (`read`). They are asked in the order of the tables below; the last takes any
+table. Predictions of other tools: `prediction_matrices`: numpy, scipy, numbers in text, the XML repository;
 `prediction_lines`: fastText, `label:score`, lists, TREC; `prediction_objects`: JSON, Annif;
 `prediction_tables`, with `prediction_cells`: tables whose columns and cells are found by what the
-corpus has. `scored_labels`: what all of them hand on.
+corpus has. `scored_labels`: what all of them hand on. Vocabularies: `concepts` (SKOS, other RDF, JSKOS, and
+the language of titles), `classifications` (ICD, ClaML, MeSH, OBO), `vocabulary_tables`.
 
-It needs polars, numpy and scipy. Of the core it uses readers of lines and tables (`data`, by the
-kit). The core itself reads tables with the columns `doc_id`, `labels` and `scores`, or `doc_id`,
-`label` and `score`.
+It needs polars, numpy and scipy, and rdflib for RDF (extra `skos`). Of the core it uses readers of lines and tables (`data`, by the
+kit). The core itself reads predictions in tables with the columns `doc_id`, `labels` and `scores`,
+or `doc_id`, `label` and `score`, and vocabularies in tables with `label`, `title` and so on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plant_cli.api import PredictionsSpec, hookimpl
+from plant_cli.api import PredictionsSpec, VocabularySpec, hookimpl
 
 # name, summary, where `recognise` and `read` are
 _PREDICTIONS: Sequence[tuple[str, str, str]] = (
@@ -100,3 +101,44 @@ def plant_register_predictions() -> Sequence[PredictionsSpec]:
         read="plant_formats.prediction_tables:read_table",
     )
     return [*listed, table]
+
+
+_VOCABULARIES: Sequence[tuple[str, str, str]] = (
+    ("annif-tsv", "Annif's TSV: a URI, a tab and a title.", "vocabulary_tables:URI_LINES."),
+    (
+        "icd-titles",
+        "Titles of ICD-9-CM, ICD-10-CM and ICD-10-PCS: an order file, or a list.",
+        "vocabulary_tables:ICD_TITLES.",
+    ),
+    ("obo", "An ontology in OBO.", "classifications:OBO."),
+    (
+        "rdf",
+        "SKOS, SKOS-XL and other RDF (Turtle, RDF/XML, N-Triples, JSON-LD), and JSKOS.",
+        "concepts:RDF.",
+    ),
+    (
+        "xml-classification",
+        "Classifications in XML: ICD-10-CM's tabular list, ClaML, MeSH.",
+        "classifications:XML_CLASSIFICATION.",
+    ),
+    (
+        "table",
+        "Any table of ids and titles, perhaps in several languages.",
+        "vocabulary_tables:VOCABULARY_TABLE.",
+    ),
+)
+
+
+@hookimpl
+def plant_register_vocabularies() -> Sequence[VocabularySpec]:
+    """The formats of vocabularies, in the order in which they are asked."""
+    return [
+        VocabularySpec(
+            name=name,
+            summary=summary,
+            order=order,
+            recognise=f"plant_formats.{where}recognise",
+            read=f"plant_formats.{where}read",
+        )
+        for order, (name, summary, where) in enumerate(_VOCABULARIES, start=1)
+    ]

@@ -27,9 +27,8 @@ from polars.exceptions import ComputeError, PanicException
 from polars.testing import assert_frame_equal
 from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api import DataError, Interrupted
+from plant_cli.api import DataError, Interrupted, Purpose
 from plant_cli.data import tables, text_tables
-from plant_cli.data.concepts import Purpose
 from plant_cli.data.lines import BadRows
 from plant_cli.data.parquet import panics_as_errors, speaks_of_shortage, write_frames
 from plant_cli.data.tables import (

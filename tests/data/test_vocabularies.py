@@ -11,21 +11,21 @@ import polars as pl
 import pytest
 import rdflib
 from effort import effort
-
-from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
-from plant_cli.data.classifications import (
+from plant_formats.classifications import (
     SYSTEMS,
     System,
     add_dot,
     find_classification,
     read_icd_titles,
 )
-from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, read_skos
+from plant_formats.concepts import find_rdf_syntax, read_skos
+
+from plant_cli.api import DataError, DataSection, Dataset, Purpose, SilentReporter
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
 from plant_cli.data.vocabularies import align, apply_vocabulary, read_vocabulary
-from plant_cli.data.vocabulary_tables import tidy_labels
+from plant_cli.data.vocabulary_frames import VOCABULARY_SCHEMA, tidy_labels
 from plant_cli.registry import installed
 from plant_cli.testing.contexts import make_context
 

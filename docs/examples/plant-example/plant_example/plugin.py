@@ -11,3 +11,4 @@ from plant_example.scorer import plant_register_scorers as plant_register_scorer
 from plant_example.shortlist import plant_register_shortlists as plant_register_shortlists
 from plant_example.signal import plant_register_signals as plant_register_signals
 from plant_example.stage import plant_register_stages as plant_register_stages
+from plant_example.vocabulary import plant_register_vocabularies as plant_register_vocabularies

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from plant_formats.concepts import is_spoken
 
-from plant_cli.api import DataError
-from plant_cli.data.concepts import Purpose, is_spoken
+from plant_cli.api import DataError, Purpose
 from plant_cli.data.vocabularies import read_vocabulary
 
 PREFIXES = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix xl: <http://www.w3.org/2008/05/skos-xl#> .

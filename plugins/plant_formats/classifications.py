@@ -13,8 +13,16 @@ from xml.etree.ElementTree import Element
 
 import polars as pl
 
-from plant_cli.api import DataError
-from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, Tagged, tabulate_concepts
+from plant_cli.api import DataError, Purpose, VocabularyFile
+from plant_cli.kit import VOCABULARY_SCHEMA
+from plant_formats.concepts import (
+    Concept,
+    Tagged,
+    VocabularyFormat,
+    find_xml_root,
+    refuse_entities,
+    tabulate_concepts,
+)
 
 System = Literal["ICD-9-CM diagnoses", "ICD-9-CM procedures", "ICD-10-CM", "ICD-10-PCS"]
 SYSTEMS: tuple[System, ...] = get_args(System)
@@ -100,30 +108,28 @@ def _read_codes(
     dotted = [add_dot(code, system) for code in codes]
     if any("." in code and code != dot for code, dot in zip(written, dotted, strict=True)):
         return None
-    known = dict(
-        zip(
-            codes,
-            dotted
-            if len(used.intersection(dotted)) >= len(used.intersection(written))
-            else written,
-            strict=True,
-        )
-    )
-    parents = [
-        next((code[:end] for end in range(len(code) - 1, 1, -1) if code[:end] in known), None)
-        for code in codes
-    ]
+    with_dots = len(used.intersection(dotted)) >= len(used.intersection(written))
+    known = dict(zip(codes, dotted if with_dots else written, strict=True))
     columns = {
         "label": [known[code] for code in codes],
         "title": [row[-1].strip() for row in rows],
-        "alternatives": [
-            [short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else []
-            for row in rows
-        ],
-        "parents": [[] if parent is None else [known[parent]] for parent in parents],
+        "alternatives": [_short_title(row) if pattern is _ORDER else [] for row in rows],
+        "parents": [_find_parent(code, known) for code in codes],
     }
     table = pl.DataFrame(columns, schema={name: VOCABULARY_SCHEMA[name] for name in columns})
     return table, [f"{len(rows):,} titles of {system} ({kind})", *bad]
+
+
+def _short_title(row: Sequence[str]) -> list[str]:
+    """The short title in a line of an order file, unless it is the long one."""
+    short = row[3].strip()
+    return [] if short == row[-1].strip() else [short]
+
+
+def _find_parent(code: str, known: Mapping[str, str]) -> list[str]:
+    """The longest code that a code begins with."""
+    shorter = (code[:end] for end in range(len(code) - 1, 1, -1))
+    return next(([known[one]] for one in shorter if one in known), [])
 
 
 def match_lines(
@@ -149,7 +155,7 @@ def read_classification(
     """A classification in XML as a table of `VOCABULARY_SCHEMA`; and remarks. `root` is the
     name of its first element.
     """
-    if root not in _SHAPES:
+    if root not in _ROOTS:
         expected = "ICD-10-CM's tabular list, ClaML, descriptors of MeSH, SKOS in RDF/XML"
         todo = "convert it to SKOS, or write a table with the columns label and title"
         raise DataError(
@@ -158,7 +164,7 @@ def read_classification(
             expected=expected,
             todo=todo,
         )
-    name, read = _SHAPES[root]
+    name, read = _ROOTS[root]
     try:
         concepts = list(read(ElementTree.fromstring(text)))
     except (ElementTree.ParseError, RecursionError) as error:
@@ -218,38 +224,42 @@ def _read_claml(tree: Element) -> Iterator[Concept]:
     }
     modifiers: dict[str, list[tuple[str, Tagged]]] = {}
     for one in tree.iter("ModifierClass"):
-        modifiers.setdefault(one.get("modifier", ""), []).append(
-            (one.get("code", ""), _rubrics(one, "preferred"))
-        )
+        signs = modifiers.setdefault(one.get("modifier", ""), [])
+        signs.append((one.get("code", ""), _rubrics(one, "preferred")))
     for code, one in classes.items():
-        parents = [
-            parent for up in one.findall("SuperClass") if (parent := up.get("code", "")) in classes
-        ]
-        titles = _rubrics(one, "preferredLong") or _rubrics(one, "preferred")
-        names = _rubrics(one, "inclusion") + (
-            _rubrics(one, "preferred") if _rubrics(one, "preferredLong") else []
-        )
+        above = (up.get("code", "") for up in one.findall("SuperClass"))
+        long, short = _rubrics(one, "preferredLong"), _rubrics(one, "preferred")
+        titles, names = long or short, _rubrics(one, "inclusion") + (short if long else [])
+        parents = [parent for parent in above if parent in classes]
         yield Concept(code, titles, names, _rubrics(one, "definition"), parents)
-        made = [(code, titles)]
-        for by in one.findall("ModifiedBy"):
-            valid = {single.get("code") for single in by.findall("ValidModifierClass")}
-            made = [
-                (
-                    before + sign,
-                    [
-                        (tag, f"{start}: {end}")
-                        for (tag, start), (_, end) in zip(first, second, strict=False)
-                    ],
-                )
-                for before, first in made
-                for sign, second in modifiers.get(by.get("code", ""), [])
-                if not valid or sign in valid
-            ]
-            yield from (
-                Concept(longer, texts, parents=[code])
-                for longer, texts in made
-                if longer not in classes
-            )
+        for longer, texts in _modify(code, titles, one, modifiers):
+            if longer not in classes:
+                yield Concept(longer, texts, parents=[code])
+
+
+def _modify(
+    code: str, titles: Tagged, element: Element, modifiers: Mapping[str, list[tuple[str, Tagged]]]
+) -> Iterator[tuple[str, Tagged]]:
+    """The codes that the modifiers of a category make of it, and their titles."""
+    made = [(code, titles)]
+    for by in element.findall("ModifiedBy"):
+        valid = {single.get("code") for single in by.findall("ValidModifierClass")}
+        signs = [
+            (sign, texts)
+            for sign, texts in modifiers.get(by.get("code", ""), [])
+            if not valid or sign in valid
+        ]
+        made = [
+            (before + sign, _join_titles(first, second))
+            for before, first in made
+            for sign, second in signs
+        ]
+        yield from made
+
+
+def _join_titles(titles: Tagged, endings: Tagged) -> Tagged:
+    pairs = zip(titles, endings, strict=False)
+    return [(tag, f"{start}: {end}") for (tag, start), (_, end) in pairs]
 
 
 def _rubrics(element: Element, kind: str) -> Tagged:
@@ -328,8 +338,23 @@ def read_obo(text: str) -> list[Concept] | None:
     return concepts
 
 
-_SHAPES: dict[str, tuple[str, Callable[[Element], Iterator[Concept]]]] = {  # by the first element
+_ROOTS: dict[str, tuple[str, Callable[[Element], Iterator[Concept]]]] = {  # by the first element
     "ICD10CM.tabular": ("ICD-10-CM's tabular list", _read_tabular),
     "ClaML": ("ClaML", _read_claml),
     "DescriptorRecordSet": ("MeSH", _read_mesh),
 }
+
+
+def _read_xml(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
+    refuse_entities(file.text, str(file.path))
+    return read_classification(file.text, find_xml_root(file.text) or "", file.purpose, file.path)
+
+
+def _read_terms(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
+    return tabulate_concepts(read_obo(file.text) or [], "OBO", file.purpose, str(file.path))
+
+
+XML_CLASSIFICATION = VocabularyFormat(
+    "a classification in XML", lambda file: find_xml_root(file.text) is not None, _read_xml
+)
+OBO = VocabularyFormat("OBO", lambda file: read_obo(file.text[:_HEAD]) is not None, _read_terms)

@@ -8,23 +8,31 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import DataError
-from plant_cli.data.classifications import add_dot, find_classification, match_lines
-from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, tabulate_concepts
-from plant_cli.data.label_cells import split_names
-from plant_cli.data.tables import collect, peek_columns, scan_table, trim
-from plant_cli.data.text_tables import show_names
-
-VOCABULARIES_READ = (
-    "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD), JSKOS, OBO, "
-    "or a classification (ICD titles, ClaML, MeSH)"
+from plant_cli.api import DataError, VocabularyFile
+from plant_cli.kit import (
+    LISTED_FIELDS,
+    VOCABULARY_SCHEMA,
+    bare_key,
+    collect,
+    last_part,
+    peek_columns,
+    scan_table,
+    show_names,
+    tidy_labels,
 )
-LISTED_FIELDS = ("alternatives", "parents", "replaced_by")
+from plant_formats.classifications import (
+    add_dot,
+    find_classification,
+    match_lines,
+    read_icd_titles,
+)
+from plant_formats.concepts import Concept, VocabularyFormat, tabulate_concepts
+
 _NAMES = {  # by column of the schema: how tables call it, in small letters with _ for other signs
     "label": (
         "label", "uri", "id", "code", "identifier", "notation", "iri", "label_id", "concept_uri", "concepturi", "concept_id", "conceptid",
@@ -64,20 +72,18 @@ _HEAD, _SAMPLE, _MOST = (
 )  # characters and lines that are looked at, and the share of lines that must fit
 
 
-def read_uri_lines(text: str) -> tuple[pl.DataFrame, list[str]] | None:
-    """Annif's TSV without a heading: a URI, with or without angle brackets, tab, title; None if
-    the text is none.
-    """
-    head = [line.rstrip() for line in text[:_HEAD].splitlines() if line.strip()]
+def _has_uri_lines(file: VocabularyFile) -> bool:
+    """Whether the first line, and nearly all of the next ones, have a URI, and some a title."""
+    head = [line.rstrip() for line in file.text[:_HEAD].splitlines() if line.strip()]
     fits = [_URI_LINE.fullmatch(line) for line in head[:_SAMPLE]]
-    if (
-        not fits
-        or not fits[0]
-        or sum(map(bool, fits)) < _MOST * len(fits)
-        or not any(match[3] for match in fits if match)
-    ):
-        return None
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    found = [match for match in fits if match]
+    sound = len(found) >= _MOST * len(fits) and any(match[3] for match in found)
+    return bool(fits and fits[0]) and sound
+
+
+def _read_uri_lines(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
+    """Annif's TSV without a heading: a URI, with or without angle brackets, tab, title."""
+    lines = [line.rstrip() for line in file.text.splitlines() if line.strip()]
     rows, bad = match_lines(lines, _URI_LINE, "a URI, tab, title")
     cells = [(row[0] or row[1], row[2], row[3]) for row in rows]
     table = pl.DataFrame(
@@ -86,65 +92,84 @@ def read_uri_lines(text: str) -> tuple[pl.DataFrame, list[str]] | None:
     return table, [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
 
 
-def read_vocabulary_table(
-    path: Path, text: str, purpose: Purpose, encoding: str | None
-) -> tuple[pl.DataFrame, list[str]]:
+def _read_icd(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]] | None:
+    return None if has_header(file.text) else read_icd_titles(file.text, [*file.purpose.used])
+
+
+def _read_table(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
     """A table of labels whose columns are told by their names, or by what is in them."""
-    if text.strip() and text.lstrip()[0] not in "{[" and len(peek_columns(path, encoding)) < 2:
-        what, todo = (
-            "the vocabulary is of no kind that is known",
-            "write a line for each label: its id, a tab, its title",
-        )
-        raise DataError(what, where=f"{path}, line 1", expected=VOCABULARIES_READ, todo=todo)
-    table = _read_map(text) if text.lstrip()[:1] == "{" else _read_headless(text)
-    headless = table is not None and text.lstrip()[0] != "{"
-    table = collect(scan_table(path, encoding=encoding), str(path)) if table is None else table
+    used = pl.Series("label", file.purpose.used, dtype=pl.String)
+    table, headless = _open_table(file)
     columns = {_simplify(name): name for name in table.columns}
-    languages = {
-        match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))
-    }
-    sources = _find_columns(table, columns, purpose.used)
-    label, title = sources.get("label"), sources.get("title")
-    if (
-        languages
-        and title is not None
-        and title not in languages.values()
-        and _simplify(title) in (*_NAMES["title"], *_TITLES_TOO)
-    ):
-        languages[""] = title
-    label = _require_columns(path, table, sources, languages, purpose.used)
-    if headless or (
-        not columns.keys() & _KNOWN_NAMES
-        and text.lstrip()[:1] not in ("", "{", "[")
-        and _is_label(label, table[label], purpose.used)
-    ):
-        if not headless:
-            table = pl.concat(
-                [pl.DataFrame([table.columns], schema=table.schema, orient="row"), table]
-            )
-        places = (table.columns.index(column) + 1 for column in (label, title or label))
-        what = (
-            "a table of {:,} labels without a header: ids in column {}, titles in column {}".format(
-                table.height, *places
-            )
-        )
-    else:
-        ids = "" if _simplify(label) in ("label", "uri") else f"ids from the column {label}, "
-        what = f"a table of {table.height:,} labels; {ids}titles from the column {title}"
+    sources = _find_columns(table, columns, used)
+    languages = _find_languages(columns, sources.get("title"))
+    label = _require_columns(file.path, table, sources, languages, used)
+    if not headless and _names_a_label(file, table, columns, label, used):
+        headless = True
+        first = pl.DataFrame([table.columns], schema=table.schema, orient="row")
+        table = pl.concat([first, table])
+    what = _describe_table(table, sources, headless)
     table = table.filter(pl.col(label).cast(pl.String).str.contains(r"\S"))
     tidied = tidy_labels(
         table.select(pl.col(column).alias(name) for name, column in sources.items())
     )
     if languages:
-        where = f"{path}, columns {show_names(table.columns)}"
+        where = f"{file.path}, columns {show_names(table.columns)}"
         concepts = _list_concepts(tidied, table, languages)
-        return tabulate_concepts(concepts, "a table", purpose, where)
+        return tabulate_concepts(concepts, "a table", file.purpose, where)
     version = columns.get("icd_version")
-    return (
-        _dot_codes(tidied, table[version].cast(pl.String), what, purpose.used)
-        if version
-        else (tidied, [what])
-    )
+    if version is None:
+        return tidied, [what]
+    return _dot_codes(tidied, table[version].cast(pl.String), what, used)
+
+
+def _open_table(file: VocabularyFile) -> tuple[pl.DataFrame, bool]:
+    """A table, and whether it has no header; `DataError` for lines without columns."""
+    begins = file.text.lstrip()[:1]
+    if begins not in ("", "{", "[") and len(peek_columns(file.path, file.encoding)) < 2:
+        raise DataError(
+            "the vocabulary is of no kind that is known",
+            where=f"{file.path}, line 1",
+            expected=file.expected,
+            todo="write a line for each label: its id, a tab, its title",
+        )
+    table = _read_map(file.text) if begins == "{" else _read_headless(file.text)
+    if table is not None:
+        return table, begins != "{"
+    return collect(scan_table(file.path, encoding=file.encoding), str(file.path)), False
+
+
+def _find_languages(columns: Mapping[str, str], title: str | None) -> dict[str, str]:
+    """The columns of titles by their languages, beside one without a language."""
+    matches = {name: _LANGUAGE.fullmatch(key) for key, name in columns.items()}
+    languages = {match[1]: name for name, match in matches.items() if match}
+    if languages and title is not None and title not in languages.values():
+        plain = _simplify(title) in (*_NAMES["title"], *_TITLES_TOO)
+        languages |= {"": title} if plain else {}
+    return languages
+
+
+def _names_a_label(
+    file: VocabularyFile,
+    table: pl.DataFrame,
+    columns: Mapping[str, str],
+    label: str,
+    used: pl.Series,
+) -> bool:
+    """Whether what should be the header is a row."""
+    if columns.keys() & _KNOWN_NAMES or file.text.lstrip()[:1] in ("", "{", "["):
+        return False
+    return _is_label(label, table[label], used)
+
+
+def _describe_table(table: pl.DataFrame, sources: Mapping[str, str], headless: bool) -> str:
+    label, title = sources["label"], sources.get("title")
+    rows = f"a table of {table.height:,} labels"
+    if headless:
+        ids, titles = (table.columns.index(column) + 1 for column in (label, title or label))
+        return f"{rows} without a header: ids in column {ids}, titles in column {titles}"
+    named = "" if _simplify(label) in ("label", "uri") else f"ids from the column {label}, "
+    return f"{rows}; {named}titles from the column {title}"
 
 
 def _require_columns(
@@ -270,43 +295,56 @@ def _find_columns(
         name: [columns[key] for key in keys if key in columns] for name, keys in _NAMES.items()
     }
     sources = {name: found[0] for name, found in named.items() if found}
-    matches = {name: _count_known(table[name], used) for name in named["label"]}
-    if not matches:  # the first row, too: it may be no header
-        matches = {
-            name: _count_known(table[name], used) + _count_known(pl.Series([name]), used)
-            for name in table.columns
-        }
-    label = max(
-        matches,
-        key=lambda name: (matches[name], "title" in sources or name != columns.get("label")),
-        default="",
-    )
-    if not named["label"] and not matches.get(label):
+    ids = named["label"]
+    titled = None if "title" in sources else columns.get("label")
+    label = _find_label(table, ids, titled, used)
+    if label is None:
         return sources
     sources["label"] = label
     if "title" not in sources:
-        named_so = [columns[key] for key in _TITLES_TOO if key in columns and columns[key] != label]
-        lengths = {
-            name: table[name].str.len_chars().mean() or 0.0
-            for name in table.columns
-            if name != label and _is_text(table[name])
-        }
-        others = [
-            name
-            for name in lengths
-            if name not in sources.values() and "description" not in sources
-        ]
-        if (
-            not named_so and label == columns.get("label") and named["label"][1:]
-        ):  # the documents have titles for labels
-            sources["label"], named_so = named["label"][1], [label]
-        found = named_so or sorted(others, key=lambda name: -float(str(lengths[name])))
-        sources |= {"title": found[0]} if found else {}
+        sources |= _find_title(table, columns, sources, ids)
     taken = (sources["label"], sources.get("title"))
     return {
         name: column
         for name, column in sources.items()
         if name in ("label", "title") or column not in taken
+    }
+
+
+def _find_label(
+    table: pl.DataFrame, ids: Sequence[str], titled: str | None, used: pl.Series
+) -> str | None:
+    """The column with most labels of the documents, of those that are called so, else of all;
+    of equal ones not `titled`, which may have the titles.
+    """
+    matches = {name: _count_known(table[name], used) for name in ids}
+    if not ids:  # the first row, too: it may be no header
+        matches = {
+            name: _count_known(table[name], used) + _count_known(pl.Series([name]), used)
+            for name in table.columns
+        }
+    label = max(matches, key=lambda name: (matches[name], name != titled), default="")
+    return label if ids or matches.get(label) else None
+
+
+def _find_title(
+    table: pl.DataFrame, columns: Mapping[str, str], sources: Mapping[str, str], ids: Sequence[str]
+) -> dict[str, str]:
+    """The column of titles where none is called so: one whose name allows for it, else that of
+    the longest texts; it may be that of the labels, which then is another one.
+    """
+    label = sources["label"]
+    named = [columns[key] for key in _TITLES_TOO if key in columns and columns[key] != label]
+    if named:
+        return {"title": named[0]}
+    if label == columns.get("label") and ids[1:]:  # the documents have titles for labels
+        return {"label": ids[1], "title": label}
+    others = [name for name in table.columns if name != label and _is_text(table[name])]
+    free = [name for name in others if name not in sources.values()]
+    if not free or "description" in sources:
+        return {}
+    return {
+        "title": max(free, key=lambda name: float(str(table[name].str.len_chars().mean() or 0)))
     }
 
 
@@ -379,50 +417,6 @@ def _dot_codes(
     return kept.drop("version", "key"), [what, *remarks]
 
 
-def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
-    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such
-    as `a|b` or `["a", "b"]`.
-
-    A label that has a successor is deprecated, whether the table says so or not.
-    """
-    columns = []
-    for name, dtype in VOCABULARY_SCHEMA.items():
-        given = table.get_column(name, default=None)
-        if given is None:
-            columns.append(
-                pl.lit(
-                    [] if name in LISTED_FIELDS else False if name == "deprecated" else None,
-                    dtype=dtype,
-                ).alias(name)
-            )
-        elif name in LISTED_FIELDS and given.dtype == dtype:
-            names = pl.col(name).list.eval(trim(pl.element()).filter(trim(pl.element()) != ""))
-            columns.append(
-                names.list.unique(maintain_order=True).fill_null(pl.lit([], dtype=dtype))
-            )
-        elif name in LISTED_FIELDS:
-            columns.append(
-                pl.lit(
-                    pl.Series(name, [split_names(cell) for cell in given.to_list()], dtype=dtype)
-                ).alias(name)
-            )
-        elif name == "deprecated":
-            columns.append(
-                pl.col(name)
-                .cast(pl.String)
-                .str.to_lowercase()
-                .is_in(["true", "1", "yes"])
-                .fill_null(False)
-            )
-        else:
-            columns.append(pl.col(name).cast(pl.String).str.strip_chars().replace("", None))
-    named = table.with_columns(
-        pl.col("label").cast(pl.String).str.replace(r"^<(.*)>$", "$1")
-    ).select(columns)
-    named = named.with_columns(pl.col("deprecated") | (pl.col("replaced_by").list.len() > 0))
-    return named.filter(pl.col("label").is_not_null())
-
-
 def has_header(text: str) -> bool:
     """Whether the first line names columns: ids in a table may look like codes."""
     names = set(
@@ -436,16 +430,10 @@ def has_header(text: str) -> bool:
     )
 
 
-def bare_key(cells: pl.Expr) -> pl.Expr:
-    """Equal for labels that are equal but for dots and case."""
-    return cells.str.strip_chars(" <>").str.to_lowercase().str.replace_all(".", "", literal=True)
-
-
-def last_part(cells: pl.Expr) -> pl.Expr:
-    """Equal for labels whose last part is equal: of `http://x/HP_1` and `HP:1` that is `hp1`."""
-    return (
-        cells.str.strip_chars(" <>/#")
-        .str.to_lowercase()
-        .str.extract(r"([^/#]+)$")
-        .str.replace_all("[._:-]", "")
-    )
+URI_LINES = VocabularyFormat("Annif's TSV", _has_uri_lines, _read_uri_lines)
+ICD_TITLES = VocabularyFormat(
+    "titles of ICD",
+    lambda file: _read_icd(file) is not None,
+    lambda file: read_icd_titles(file.text, [*file.purpose.used]) or (pl.DataFrame(), []),
+)
+VOCABULARY_TABLE = VocabularyFormat("a table", lambda _: True, _read_table)

@@ -15,37 +15,36 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api import DataError, first_line, missing_package
-from plant_cli.data.languages import name_language
+from plant_cli.api import (
+    DataError,
+    ForeignVocabulary,
+    Purpose,
+    VocabularyFile,
+    first_line,
+    missing_package,
+)
+from plant_cli.kit import VOCABULARY_SCHEMA, name_language
 
-VOCABULARY_SCHEMA = {
-    "label": pl.String(),
-    "title": pl.String(),
-    "description": pl.String(),
-    "alternatives": pl.List(pl.String()),
-    "parents": pl.List(pl.String()),
-    "deprecated": pl.Boolean(),
-    "replaced_by": pl.List(pl.String()),
-    "notation": pl.String(),
-}
 _FEW = 2  # mentions that may come by chance
 Tagged = list[tuple[str, str]]  # tags of languages ("" for none), and texts in them
 
 
 @dataclass(frozen=True)
-class Purpose:
-    """What a vocabulary is read for."""
+class VocabularyFormat:
+    """A format: what it is called, whether a file has it, and its table of labels with remarks."""
 
-    language: str | None = None  # of its titles, where the user names one
-    used: pl.Series = field(
-        default_factory=lambda: pl.Series([], dtype=pl.String)
-    )  # labels of the documents
-    spoken: Callable[[], Mapping[str, float]] = (
-        dict  # languages of the documents and their shares, the largest first
-    )
-    sample: Callable[[], Iterable[tuple[str, Sequence[str]]]] = (
-        tuple  # texts of documents with their labels
-    )
+    title: str
+    fits: Callable[[VocabularyFile], bool]
+    table: Callable[[VocabularyFile], tuple[pl.DataFrame, Sequence[str]]]
+
+    def recognise(self, file: VocabularyFile) -> str | None:
+        """Its title, if a file has the format."""
+        return self.title if self.fits(file) else None
+
+    def read(self, file: VocabularyFile) -> ForeignVocabulary:
+        """The labels of a file."""
+        frame, remarks = self.table(file)
+        return ForeignVocabulary(frame=frame, remarks=remarks)
 
 
 @dataclass(slots=True)
@@ -138,41 +137,45 @@ def _order_languages(
     """
     known = sorted(found, key=lambda code: (-found[code], code))
     if purpose.language is not None:
-        if not is_spoken(purpose.language, known):
-            what, todo = (
-                f"the vocabulary has no titles in '{purpose.language}'",
-                "name another with --vocabulary-language",
-            )
-            expected = f"one of {', '.join(code or 'no language' for code in known)}"
-            raise DataError(what, where=where, expected=expected, todo=todo)
+        _require_titles(purpose.language, known, where)
         return [purpose.language], ""
     usual = "en" if is_spoken("en", known) else next(iter(known), "")
     if not any(known):
         return [usual], ""
     shares = purpose.spoken()
-    languages = [code for code in shares if is_spoken(code, known)]
     several = len({code.split("-")[0] for code in known}) > 1
     documents = " and ".join(map(name_language, shares))
-    if languages:
+    if languages := [code for code in shares if is_spoken(code, known)]:
         rest = f", further names in {', '.join(languages[1:])}" if languages[1:] else ""
         return languages, f"{rest}: the documents are in {documents}" if several else ""
-    (best, most), (_, second) = [
-        *(mentions() if several else Counter[str]()).most_common(2),
-        ("", 0),
-        ("", 0),
-    ][:2]
-    if most > second + _FEW:
+    best = _find_mentioned(mentions()) if several else None
+    if best is not None:
         return [best], ": documents name their labels in it"
     if shares:
         return [usual], f", though the documents are in {documents}"
+    return [usual], _describe_others(known, usual) if several else ""
+
+
+def _describe_others(known: Sequence[str], usual: str) -> str:
     named = ", ".join(code for code in known if code and code != usual)
-    return (
-        [usual],
-        " (the language of the documents is not recognised; --vocabulary-language names another: "
-        f"{named})"
-        if several
-        else "",
-    )
+    unknown = "the language of the documents is not recognised"
+    return f" ({unknown}; --vocabulary-language names another: {named})"
+
+
+def _require_titles(language: str, known: Sequence[str], where: str) -> None:
+    if not is_spoken(language, known):
+        raise DataError(
+            f"the vocabulary has no titles in '{language}'",
+            where=where,
+            expected=f"one of {', '.join(code or 'no language' for code in known)}",
+            todo="name another with --vocabulary-language",
+        )
+
+
+def _find_mentioned(mentions: Counter[str]) -> str | None:
+    """The language in which documents name labels more often than by chance; None if none."""
+    (best, most), (_, second) = [*mentions.most_common(2), ("", 0), ("", 0)][:2]
+    return best if most > second + _FEW else None
 
 
 def _speaking(values: Tagged, language: str, *, or_untagged: bool = False) -> list[str]:
@@ -212,35 +215,32 @@ _JSKOS = re.compile(r'"prefLabel"\s*:\s*\{')
 _HEAD = 100_000  # characters in which a format shows
 
 
-def find_xml_root(text: str, where: str) -> str | None:
-    """The name of an XML file's root, without its prefix; None if it is no XML.
-
-    `DataError` if it declares entities that hold others, long ones or other files: such a file can
-    grow without limit.
-    """
+def find_xml_root(text: str) -> str | None:
+    """The name of an XML file's root, without its prefix; None if it is no XML."""
     root = _XML.match(text[:_HEAD])
-    if root is None:
-        return None
+    return None if root is None else root[1]
+
+
+def refuse_entities(text: str, where: str) -> None:
+    """`DataError` if XML declares entities that hold others, long ones or other files: such a
+    file can grow without limit.
+    """
     if _ENTITY.search(text):
-        what, expected = (
-            "the XML declares entities that hold others, long ones, or other files",
-            "entities that stand for a short text",
-        )
         raise DataError(
-            what, where=where, expected=expected, todo="write their texts where they are used"
+            "the XML declares entities that hold others, long ones, or other files",
+            where=where,
+            expected="entities that stand for a short text",
+            todo="write their texts where they are used",
         )
-    return root[1]
 
 
-def find_rdf_syntax(text: str, where: str = "") -> str | None:
+def find_rdf_syntax(text: str) -> str | None:
     """The syntax of an RDF file as rdflib names it, or `jskos`; None if it is none."""
     head = text[:_HEAD]
     if _TURTLE.match(head):
         return "turtle"
     if head.lstrip()[:1] == "<":
-        return (
-            "nt" if _TRIPLE.match(head) else "xml" if find_xml_root(text, where) == "RDF" else None
-        )
+        return "nt" if _TRIPLE.match(head) else "xml" if find_xml_root(text) == "RDF" else None
     if head.lstrip()[:1] not in ("{", "["):
         return None
     if _JSKOS.search(head) and not re.search(r'"@graph"|"@id"|"@context"\s*:\s*[\[{]', head):
@@ -437,33 +437,14 @@ def _holds_text(context: object) -> bool:
 
 def _read_jskos(text: str, path: Path) -> Iterator[Concept]:
     """The concepts of a JSON document, or of JSON lines, wherever they are in it."""
-    try:
-        waiting: list[Any] = [json.loads(text)]
-    except (ValueError, RecursionError) as whole:
-        try:
-            waiting = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, RecursionError):
-            what, todo = (
-                f"the vocabulary cannot be parsed: {first_line(whole)}",
-                "mend the file, or convert it to Turtle",
-            )
-            raise DataError(
-                what,
-                where=f"{path}, as JSKOS",
-                expected="a JSON document, or one on each line",
-                todo=todo,
-            ) from whole
+    waiting = _parse_json(text, path)
     while waiting:
         item = waiting.pop()
         waiting += item if isinstance(item, list) else []
         if not isinstance(item, dict):
             continue
         waiting += (item[key] for key in ("concepts", "topConcepts", "narrower") if key in item)
-        if (
-            isinstance(item.get("prefLabel"), dict)
-            and isinstance(item.get("uri"), str)
-            and not {"concepts", "topConcepts"} & item.keys()
-        ):
+        if _is_concept(item):
             yield Concept(
                 label=item["uri"],
                 titles=_by_language(item["prefLabel"]),
@@ -474,6 +455,27 @@ def _read_jskos(text: str, path: Path) -> Iterator[Concept]:
                 replaced_by=_uris(item.get("replacedBy")),
                 notation=next((str(one) for one in item.get("notation") or [] if one), None),
             )
+
+
+def _parse_json(text: str, path: Path) -> list[Any]:
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError) as whole:
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            raise DataError(
+                f"the vocabulary cannot be parsed: {first_line(whole)}",
+                where=f"{path}, as JSKOS",
+                expected="a JSON document, or one on each line",
+                todo="mend the file, or convert it to Turtle",
+            ) from whole
+
+
+def _is_concept(item: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a concept, not a scheme of some."""
+    named = isinstance(item.get("prefLabel"), dict) and isinstance(item.get("uri"), str)
+    return named and not {"concepts", "topConcepts"} & item.keys()
 
 
 def _by_language(value: object) -> Tagged:
@@ -493,3 +495,15 @@ def _by_language(value: object) -> Tagged:
 def _uris(value: object) -> list[str]:
     items = value if isinstance(value, list) else []
     return [str(item["uri"]) for item in items if isinstance(item, dict) and item.get("uri")]
+
+
+def _read_rdf(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
+    syntax = find_rdf_syntax(file.text) or ""
+    if syntax == "xml":
+        refuse_entities(file.text, str(file.path))
+    return read_skos(file.text, syntax, file.purpose, file.path)
+
+
+RDF = VocabularyFormat(
+    "SKOS or other RDF", lambda file: find_rdf_syntax(file.text) is not None, _read_rdf
+)
