@@ -170,7 +170,10 @@ class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
 
     init: Literal["planted", "random"] = option(
-        "planted", "What training starts from: all that is planted, or nothing.", level="everyday"
+        "planted",
+        "What attention starts from: planted, or queries as they are drawn, which is uniform "
+        "attention.",
+        level="everyday",
     )
     relevance: str | None = option(
         None,
@@ -186,7 +189,7 @@ class FinetuneOptions(TrainingOptions):
         "What the labels' classifiers start from. ridge: regression in closed form on what "
         "attention gathers in train; prototypes: "
         "the mean of a label's documents against any others; random: nothing (paper). Default: "
-        "prototypes, with --init random nothing.",
+        "prototypes.",
         level="everyday",
     )
     sharpness: float | None = option(
@@ -203,7 +206,7 @@ class FinetuneOptions(TrainingOptions):
         None,
         "Scorers that judge labels besides the network, comma-separated, or none; weights are "
         "learned from train and validation. "
-        f"Default: {', '.join(DEFAULT_SCORERS)}; with --init random none (paper: none).",
+        f"Default: {', '.join(DEFAULT_SCORERS)} (paper: none).",
         was="lexical",
     )
     epochs: int = option(
@@ -297,7 +300,7 @@ class FinetuneOptions(TrainingOptions):
     @property
     def plants_tables(self) -> bool:
         """Whether label tables start from train, if the decoder can."""
-        return self.init == "planted" if self.head is None else self.head != "random"
+        return self.head != "random"
 
     @property
     def in_closed_form(self) -> bool:
@@ -330,11 +333,7 @@ class FinetuneOptions(TrainingOptions):
         """The scorers that are used."""
         if self.scorers is not None:
             return self.scorers
-        return (
-            [Choice(name=name) for name in DEFAULT_SCORERS]
-            if self.init == "planted" or not self.network
-            else []
-        )
+        return [Choice(name=name) for name in DEFAULT_SCORERS]
 
     @field_validator("scorers", mode="before")
     @classmethod
@@ -377,7 +376,7 @@ class FinetuneOptions(TrainingOptions):
             raise UsageError(
                 "a sharpness is given, but the labels' classifiers start from nothing",
                 where="finetune, option sharpness",
-                expected="--head ridge or prototypes, which --init planted has by default",
+                expected="--head ridge or prototypes, which is the default",
                 todo="leave --sharpness out, or add --head ridge",
             )
         if not self.epochs and not self.plants_tables and self.network:

@@ -114,13 +114,26 @@ def played(tmp_path):
     return run
 
 
-OTHER = ("finetune.init=random", "model.decoder={name: caml, filters: 8}", "machine.seed=5")
+OTHER = (
+    "finetune.init=random",
+    "finetune.head=random",
+    "finetune.scorers=none",
+    "model.decoder={name: caml, filters: 8}",
+    "machine.seed=5",
+)
 TRAINED = {
     "new": (),
     "counted": (("mig",),),
     "planted": (("mig",), ("pretrain-attn",), ("finetune",)),
-    "random": (("mig",), ("finetune", "finetune.init=random")),
-    "pair": (("mig",), ("finetune", "finetune.init=random"), ("finetune", *OTHER, "tag=other")),
+    "random": (
+        ("mig",),
+        ("finetune", "finetune.init=random", "finetune.head=random", "finetune.scorers=none"),
+    ),
+    "pair": (
+        ("mig",),
+        ("finetune", "finetune.init=random", "finetune.head=random", "finetune.scorers=none"),
+        ("finetune", *OTHER, "tag=other"),
+    ),
     "longer": (("mig",), ("pretrain-attn", *LONGER)),
     "scorers": (("finetune", "finetune.network=false"),),
 }

@@ -78,12 +78,24 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
 
 def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(longer: Any) -> None:
     whole, broken = longer("whole"), longer("broken")
-    whole.run("finetune", "finetune.init=random")
+    whole.run("finetune", "finetune.init=random", "finetune.head=random", "finetune.scorers=none")
     with pytest.raises(Interrupted):
-        broken.run("finetune", "finetune.init=random", reporter=Interrupting("epoch 2", 2))
+        broken.run(
+            "finetune",
+            "finetune.init=random",
+            "finetune.head=random",
+            "finetune.scorers=none",
+            reporter=Interrupting("epoch 2", 2),
+        )
     first, last = sorted((broken.path / "finetune" / "checkpoints").glob("step-*"))
     (last / "weights.safetensors").write_bytes((first / "weights.safetensors").read_bytes()[:100])
-    broken.run("finetune", "finetune.init=random", resume=True)
+    broken.run(
+        "finetune",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        resume=True,
+    )
     expected, found = weights(whole, "finetune"), weights(broken, "finetune")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
@@ -176,7 +188,13 @@ def test_broken_relevance_is_refused_before_anything_is_trained(longer: Any, ini
 
 
 def test_without_relevance_a_random_start_is_trained(trained: Clinic) -> None:
-    result = trained.run("finetune", "finetune.init=random", "finetune.epochs=1")
+    result = trained.run(
+        "finetune",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        "finetune.epochs=1",
+    )
     assert not [column.name for column in result.tables[0].columns if "attention" in column.name]
 
 

@@ -389,6 +389,8 @@ def test_a_network_without_prototypes_takes_no_new_label_without_training(
     sets = (
         f"data.path={model.parent / 'corpus'}",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         "finetune.scorers=none",
         "finetune.epochs=1",
         *CLINIC[1:],

@@ -267,7 +267,13 @@ def test_an_average_is_a_system_with_a_threshold_of_validation(pair: Any) -> Non
 def test_a_run_elsewhere_may_be_a_member(pair: Any, tmp_path: Path) -> None:
     elsewhere = pair.path.rename(tmp_path / "elsewhere")
     pair("mig")
-    pair("finetune", "finetune.init=random", "machine.seed=9")
+    pair(
+        "finetune",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        "machine.seed=9",
+    )
     average(pair, systems=("finetune", str(elsewhere), str(elsewhere / "finetune-other")))
     assert (
         len(read_json(pair.path / "predict-both" / "stage.json", "it")["summary"]["average"]) == 3
@@ -289,7 +295,13 @@ def test_other_corpora_are_refused(pair: Any, tmp_path: Path) -> None:
         if what == "label set":
             pair.path = tmp_path / "labels"
             pair("mig", *sets)
-        pair("finetune", "finetune.init=random", *sets)
+        pair(
+            "finetune",
+            "finetune.init=random",
+            "finetune.head=random",
+            "finetune.scorers=none",
+            *sets,
+        )
         with pytest.raises(DataError, match=f"trained on another {what}"):
             average(pair, *sets, systems=("finetune", str(elsewhere)))
 
@@ -330,6 +342,8 @@ def test_systems_with_one_frozen_backbone_read_the_documents_once(
             "finetune",
             backbone,
             "finetune.init=random",
+            "finetune.head=random",
+            "finetune.scorers=none",
             "finetune.epochs=1",
             f"finetune.rate_head={rate}",
             tag=tag,

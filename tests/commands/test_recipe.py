@@ -53,8 +53,14 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
             "predict: {systems: [finetune, other]}",
             "systems are named, but not what to do with them",
         ),
-        ("finetune-b: {init: random, sharpness: 0.5}", "classifiers start from nothing"),
-        ("finetune-b: {init: random, planted: control}", "does not start from planted attention"),
+        (
+            "finetune-b: {init: random, head: random, scorers: none, sharpness: 0.5}",
+            "classifiers start from nothing",
+        ),
+        (
+            "finetune-b: {init: random, head: random, scorers: none, planted: control}",
+            "does not start from planted attention",
+        ),
     ],
 )
 @pytest.mark.parametrize("stage", ["recipe check", "run", "plan"])

@@ -417,7 +417,13 @@ def test_the_ids_of_the_runs_corpus_are_not_lost(
     clinic: Any, listener: SilentReporter, tmp_path: Path
 ) -> None:
     clinic("mig", "data.id_column=case_id")
-    clinic("finetune", "data.id_column=case_id", "finetune.init=random")
+    clinic(
+        "finetune",
+        "data.id_column=case_id",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+    )
     table, out = tmp_path / "new.csv", tmp_path / "out.parquet"
     table.write_text("CASE_ID,text\n17,fever\n4,cough\n")
     with pytest.raises(DataError, match="no column 'case_id'") as caught:

@@ -132,7 +132,7 @@ def test_a_record_that_names_files_elsewhere_is_refused(clinic: Any, key: str) -
     value: Any = {"size": 1, "modified": 1} if key == "facts" else "0" * 64
     write_json(path, {**record, key: {**record[key], "../../outside": value}})
     with pytest.raises(ArtefactError, match="the record of the stage mig is damaged"):
-        clinic("finetune", "finetune.init=random")
+        clinic("finetune", "finetune.init=random", "finetune.head=random", "finetune.scorers=none")
 
 
 def test_a_scorer_that_names_a_file_elsewhere_is_refused(hostile: Path) -> None:

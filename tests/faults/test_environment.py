@@ -47,7 +47,7 @@ def test_training_in_a_process_on_its_own(
     for name, value in left_behind.items():
         monkeypatch.setenv(name, value)
     AcceleratorState._reset_state(reset_partial_state=True)  # one command reads the variables once
-    clinic("finetune", "finetune.init=random", "finetune.scorers=[]")
+    clinic("finetune", "finetune.init=random", "finetune.head=random", "finetune.scorers=none")
     assert (clinic.path / "finetune" / "model.safetensors").exists()
     assert {name: os.environ[name] for name in left_behind} == left_behind
 

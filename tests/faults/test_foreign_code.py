@@ -86,7 +86,15 @@ def test_no_command_runs_code_that_only_the_run_folder_asks_for(
         ("export", (f"export.folder={tmp_path / 'out'}",), {}),
         ("plan", (), {}),
         ("finetune", ("finetune.epochs=1",), {"force": True}),
-        ("finetune", ("finetune.init=random",), {"force": True}),
+        (
+            "finetune",
+            (
+                "finetune.init=random",
+                "finetune.head=random",
+                "finetune.scorers=none",
+            ),
+            {"force": True},
+        ),
         ("pretrain-attn", (), {"force": True}),
         ("predict", (), {"recipe": str(passed_on.path / "recipe.yaml")}),
         ("finetune", (), {"recipe": str(passed_on.path / "recipe.yaml"), "force": True}),

@@ -45,7 +45,7 @@ CHANGED: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         },
     ),
     "of a model that is not planted: its attention is not planted for nothing": (
-        "wide: {model: {decoder: {init_scale: 1.0}}, finetune: {init: random}}",
+        "wide: {model: {decoder: {init_scale: 1.0}}, finetune: {init: random, head: random, scorers: none}}",
         {"finetune-wide": {"planted": None, "init": "random"}, "eval-wide": {}},
     ),
     "of the size of train, without those that only score and measure": (

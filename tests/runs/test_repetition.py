@@ -100,7 +100,7 @@ REAL = """
 mig: {k: 5}
 pretrain-attn:
 finetune:
-finetune-baseline: {init: random}
+finetune-baseline: {init: random, head: random, scorers: none}
 eval: {bootstrap: 0}
 eval-baseline:
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 50}
@@ -174,7 +174,7 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path, statuses):
 
 def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path, statuses):
     path = tmp_path / "r.yaml"
-    path.write_text("finetune: {init: random}\n")
+    path.write_text("finetune: {init: random, head: random, scorers: none}\n")
     sets = ["data.dataset.documents=40", "data.dataset.labels=5"]
     flags = {"run": {"recipe": str(path), "seeds": 2}}
     keep = [text for text in clinic.sets if not text.startswith("pretrain")]

@@ -22,7 +22,7 @@ pretrain-attn: {}
 finetune: {epochs: 4, scorers: none, head: random}
 eval: {}
 changes:
-  uniform: {finetune: {init: random}}
+  uniform: {finetune: {init: random, head: random, scorers: none}}
   random relevance: {mig: {signal: random}}
   frequencies: {finetune: {network: false, scorers: [frequencies]}}
 """

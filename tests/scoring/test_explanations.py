@@ -226,7 +226,13 @@ def test_as_json() -> None:
 
 def test_a_network_alone_marks_no_common_word(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def train() -> OpenModel:
-        clinic("finetune", "finetune.init=random", "finetune.scorers=none", force=True)
+        clinic(
+            "finetune",
+            "finetune.init=random",
+            "finetune.head=random",
+            "finetune.scorers=none",
+            force=True,
+        )
         return open_model(clinic.path)
 
     def count_marks(opened: OpenModel) -> int:
@@ -247,7 +253,13 @@ def test_a_network_alone_marks_no_common_word(clinic: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize("network", [True, False])
 def test_of_a_trained_run(clinic: Any, network: bool) -> None:
     clinic("mig")
-    clinic("finetune", "finetune.init=random", f"finetune.network={str(network).lower()}")
+    clinic(
+        "finetune",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        f"finetune.network={str(network).lower()}",
+    )
     opened = open_model(clinic.path)
     text = "a cough and a fever"
     suggested = opened.suggest([text], k=5)[0]
@@ -267,6 +279,8 @@ def test_a_decoder_without_the_closed_form_shows_its_attention_and_says_so(clini
     clinic(
         "finetune",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         "model.decoder={name: joint-laat, lstm: 8, inner: 8, context: 4}",
     )
     opened = open_model(clinic.path)

@@ -32,7 +32,7 @@ mig: {k: 20}
 pretrain-lm: {embedding: 16, hidden: 16, layers: 1, max_words: 200, epochs: 2, checkpoint_minutes: 0.001}
 pretrain-attn: {epochs: 3, checkpoint_minutes: 0.001}
 finetune: {epochs: 3, checkpoint_minutes: 0.001}
-finetune-baseline: {init: random, epochs: 1}
+finetune-baseline: {init: random, head: random, scorers: none, epochs: 1}
 predict: {auc: true}
 eval: {bootstrap: 50}
 eval-baseline: {bootstrap: 50}

@@ -264,6 +264,8 @@ def test_a_forward_and_a_backward_run_are_averaged_and_judged(clinic: Any, tmp_p
         *LM,
         "pretrain-lm.epochs=0",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         "finetune.scorers=none",
         "finetune.head=random",
         "eval.bootstrap=20",

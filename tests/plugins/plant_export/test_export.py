@@ -62,6 +62,8 @@ def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path
             f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, "
             f"{given}}}",
             "finetune.init=random",
+            "finetune.head=random",
+            "finetune.scorers=none",
             *more,
         )
         learning = ("finetune.unfreeze=all", "finetune.rate_backbone=0.01")
@@ -194,6 +196,8 @@ def test_graphs_score_as_the_network_does(
     sets = (
         f"model.backbone={backbone}",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         "finetune.unfreeze=all",
         "finetune.rate_backbone=0.01",
     )
@@ -223,7 +227,11 @@ def test_int8_graphs_are_smaller_and_it_is_said_how_far_scores_move(
 ) -> None:
     model, reporter = small_model(BertConfig, hidden_size=64), SilentReporter()
     clinic(
-        "finetune", f"model.backbone={{name: hf-encoder, model: {model}}}", "finetune.init=random"
+        "finetune",
+        f"model.backbone={{name: hf-encoder, model: {model}}}",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
     )
     for numbers in ("fp32", "int8"):
         clinic(

@@ -384,8 +384,7 @@ def test_queries_that_start_near_their_place_learn_more_slowly() -> None:
     ("given", "names"),
     [
         ({}, ["words", "titles", "neighbours", "linear"]),
-        ({"init": "random"}, []),
-        ({"init": "random", "network": False}, ["words", "titles", "neighbours", "linear"]),
+        ({"init": "random"}, ["words", "titles", "neighbours", "linear"]),
         ({"scorers": ["words, titles", "linear"]}, ["words", "titles", "linear"]),
         ({"scorers": "none"}, []),
         ({"scorers": [{"name": "linear", "strength": 1.0}]}, ["linear"]),

@@ -74,7 +74,9 @@ def plan_recipe(clinic: Any, tmp_path: Path, text: str) -> Result:
 
 def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> None:
     found = plan_recipe(
-        clinic, tmp_path, "mig: {}\nfinetune: {epochs: 3}\nfinetune-baseline: {init: random}\n"
+        clinic,
+        tmp_path,
+        "mig: {}\nfinetune: {epochs: 3}\nfinetune-baseline: {init: random, head: random, scorers: none}\n",
     ).data
     assert list(found) == ["mig", "finetune", "finetune-baseline", "free_bytes"]
     assert [found[name]["work"]["epochs"] for name in ("finetune", "finetune-baseline")] == [3, 3]
@@ -86,7 +88,7 @@ def test_predictions_of_a_network_are_planned_beside_a_model_without_one(
     result = plan_recipe(
         clinic,
         tmp_path,
-        "finetune: {init: random}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n",
+        "finetune: {init: random, head: random, scorers: none}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n",
     )
     assert list(result.data) == ["finetune", "finetune-a", "predict", "free_bytes"]
     notes = " ".join(result.tables[-1].notes)

@@ -310,6 +310,8 @@ SHARED = [
     "machine.device=cpu",
     "machine.threads=1",
     "finetune.init=random",
+    "finetune.head=random",
+    "finetune.scorers=none",
     "finetune.epochs=1",
 ]
 MANY_LABELS = [

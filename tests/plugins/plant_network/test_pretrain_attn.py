@@ -70,7 +70,11 @@ def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
     clinic(
         stage,
         f"{stage}.epochs=1",
-        *(["finetune.init=random"] if stage == "finetune" else []),
+        *(
+            ["finetune.init=random", "finetune.head=random", "finetune.scorers=none"]
+            if stage == "finetune"
+            else []
+        ),
         reporter=reporter,
     )
     [(backbone, known, texts, told)] = seen

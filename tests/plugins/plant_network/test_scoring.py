@@ -79,7 +79,13 @@ def test_saved_and_loaded_scorers_say_the_same_and_why(trained: Clinic) -> None:
 
 
 def test_why_needs_scorers(trained: Clinic) -> None:
-    trained.run("finetune", "finetune.init=random", "finetune.epochs=1")
+    trained.run(
+        "finetune",
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        "finetune.epochs=1",
+    )
     with pytest.raises(UsageError, match="has no scorers"):
         trained.run("suggest", "suggest.text=fever", "suggest.why=true")
 

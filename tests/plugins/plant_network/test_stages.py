@@ -199,7 +199,12 @@ def test_a_resumed_training_remembers_that_few_labels_were_assigned(
     from plant_decoders.label_attention import LabelAttention
 
     monkeypatch.setattr(stage2, "starts_sparse", lambda *given: False)
-    options = ("finetune.init=random", "finetune.epochs=3")
+    options = (
+        "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
+        "finetune.epochs=3",
+    )
     with pytest.raises(Interrupted):
         trained.run("finetune", *options, reporter=Interrupting("epoch 2", 1))
     right = LabelAttention.forward
@@ -254,6 +259,8 @@ def test_only_if_better_says_that_it_needs_scorers(trained: Clinic) -> None:
     trained.run(
         "finetune",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         "finetune.only_if_better=true",
         "finetune.epochs=1",
         reporter=reporter,
@@ -345,6 +352,8 @@ def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(
         "finetune.rate_head=1e-12",
         "finetune.rate_boost=1e-12",
         "finetune.init=random",
+        "finetune.head=random",
+        "finetune.scorers=none",
         tag="fresh",
     )
     planted, fresh = weights(trained, "pretrain-attn"), weights(trained, "finetune-fresh")
