@@ -23,12 +23,12 @@ from plant_cli.runs.ablation import make_tag
 
 RECIPE = "quickstart"
 ENCODER, SMALL_ENCODER = "minilm", "tiny"
-EVERYTHING = "scorers and planted attention"
+WITH_NETWORK = "scorers and planted attention"
 CONTRASTS = (  # the second of two systems is what the first is measured against
     ("planted attention alone", "uniform attention alone"),  # changes of the recipe
-    (EVERYTHING, "scorers alone"),
+    (WITH_NETWORK, "scorers alone"),
 )
-METRICS = ("P@1", "P@5", "R@10", "MAP", "micro-F1")
+CONTRAST_METRICS = ("P@1", "P@5", "R@10", "MAP", "micro-F1")
 
 
 def run(context: StageContext, options: QuickstartOptions) -> Result:
@@ -67,11 +67,11 @@ def _compare(context: StageContext, request: Request) -> Table:
     for number, names in enumerate(CONTRASTS):
         compared = {
             "systems": [
-                "finetune" if name == EVERYTHING else join_tag("finetune", make_tag(name))
+                "finetune" if name == WITH_NETWORK else join_tag("finetune", make_tag(name))
                 for name in names
             ],
             "names": list(names),
-            "metric": list(METRICS),
+            "metric": list(CONTRAST_METRICS),
         }
         flags = {**request.flags, "significance": compared}
         found = context.runner.run_stage(
@@ -79,11 +79,13 @@ def _compare(context: StageContext, request: Request) -> Table:
         )
         metrics = {row["metric"]: row for row in found.data["comparisons"]}
         first, second = names
-        rows.append([first, *(metrics[name]["text"] for name in METRICS)])
-        rows.append([second, *(f"{100 * metrics[name]['value_b']:.1f}" for name in METRICS)])
+        rows.append([first, *(metrics[name]["text"] for name in CONTRAST_METRICS)])
+        rows.append(
+            [second, *(f"{100 * metrics[name]['value_b']:.1f}" for name in CONTRAST_METRICS)]
+        )
     return Table(
         title="What planted attention is worth (test)",
-        columns=[Column(name="system"), *(Column(name=name) for name in METRICS)],
+        columns=[Column(name="system"), *(Column(name=name) for name in CONTRAST_METRICS)],
         rows=rows,
         notes=[
             "in points; in brackets the difference from the next line, with its 95% interval; "

@@ -28,7 +28,8 @@ def runner() -> FakeRunner:
         )
     ]
     found = [
-        {"metric": name, "text": f"60.0▲ ({name})", "value_b": 0.5} for name in quickstart.METRICS
+        {"metric": name, "text": f"60.0▲ ({name})", "value_b": 0.5}
+        for name in quickstart.CONTRAST_METRICS
     ]
     return FakeRunner(steps=steps, result=Result(data={"comparisons": found}))
 
@@ -112,5 +113,5 @@ def test_each_contrast_is_compared_and_shown(runner: FakeRunner) -> None:
 
 
 def test_the_shipped_recipe_has_the_systems_of_each_contrast() -> None:
-    systems = {*load_recipe("quickstart").values["changes"], quickstart.EVERYTHING}
+    systems = {*load_recipe("quickstart").values["changes"], quickstart.WITH_NETWORK}
     assert systems == {name for contrast in quickstart.CONTRASTS for name in contrast}
