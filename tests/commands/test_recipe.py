@@ -54,11 +54,11 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
             "systems are named, but not what to do with them",
         ),
         (
-            "finetune-b: {init: random, head: random, scorers: none, sharpness: 0.5}",
+            "finetune-b: {head: random, sharpness: 0.5}",
             "classifiers start from nothing",
         ),
         (
-            "finetune-b: {init: random, head: random, scorers: none, planted: control}",
+            "finetune-b: {init: random, planted: control}",
             "does not start from planted attention",
         ),
     ],

@@ -257,7 +257,7 @@ def test_of_a_trained_run(clinic: Any, network: bool) -> None:
         "finetune",
         "finetune.init=random",
         "finetune.head=random",
-        "finetune.scorers=none",
+        f"finetune.scorers={'none' if network else '[words, titles, neighbours, linear]'}",
         f"finetune.network={str(network).lower()}",
     )
     opened = open_model(clinic.path)

@@ -88,7 +88,9 @@ def test_predictions_of_a_network_are_planned_beside_a_model_without_one(
     result = plan_recipe(
         clinic,
         tmp_path,
-        "finetune: {init: random, head: random, scorers: none}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n",
+        "finetune: {init: random, head: random, scorers: none}\n"
+        "finetune-a: {network: false, scorers: [words, titles, neighbours, linear]}\n"
+        "predict: {}\npredict-a: {}\n",
     )
     assert list(result.data) == ["finetune", "finetune-a", "predict", "free_bytes"]
     notes = " ".join(result.tables[-1].notes)
