@@ -5,7 +5,7 @@ import { element, fill, nameOf, say, shorten, showList, showScore, showWeight, t
 
 const BANDS = ["asked", "assign", "review", "reject"];
 const WORDS = 6; // of a part of an explanation
-const WORTH_SAYING = 0.5; // log-odds of a part that speaks against a label
+const WORTH_SAYING = 0.5; // log-odds of a part that speaks for or against a label
 
 export class LabelList {
   /** on: open(label), point(label or null), decide(label, decision or null), acceptAll(). */
@@ -211,8 +211,9 @@ export class LabelList {
     const named = parts.flatMap(({ words }) => words);
     const speaking = strongestWords(text, named, Infinity).filter(({ weight }) => weight > 0);
     const words = showList(speaking.slice(0, 3).map(({ word }) => `“${word}”`));
-    if (threshold == null || score >= threshold) return say(words ? "whyEnough" : "whyNoWord", { words });
-    const sentences = [say(words ? "whyTooLittle" : "whyNoWord", { words })];
+    const silent = parts.some(({ log_odds }) => log_odds > WORTH_SAYING) ? "whyCommonWords" : "whyNoWord";
+    if (threshold == null || score >= threshold) return say(words ? "whyEnough" : silent, { words });
+    const sentences = [say(words ? "whyTooLittle" : silent, { words })];
     const [least] = [...parts].sort((one, other) => one.log_odds - other.log_odds);
     if (least?.log_odds < -WORTH_SAYING) sentences.push(say("whyAgainst", { part: least.name, weight: showWeight(least.log_odds) }));
     sentences.push(say("whyNeeded", { score: showScore(score), threshold: showScore(threshold) }));
