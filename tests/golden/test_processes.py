@@ -156,6 +156,8 @@ def test_sparse_updates_of_two_processes_are_those_of_one(
             "random",
             "--init",
             "random",
+            "--scorers",
+            "none",
             "--sparse-updates",
             *options,
         )
