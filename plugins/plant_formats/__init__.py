@@ -16,8 +16,11 @@ or `doc_id`, `label` and `score`, and vocabularies in tables with `label`, `titl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from plant_cli.api import PredictionsSpec, VocabularySpec, hookimpl
+
+_Spec = TypeVar("_Spec", PredictionsSpec, VocabularySpec)
 
 # name, summary, where `recognise` and `read` are
 _PREDICTIONS: Sequence[tuple[str, str, str]] = (
@@ -73,34 +76,19 @@ _PREDICTIONS: Sequence[tuple[str, str, str]] = (
         "Lines of labels, best first, perhaps behind an id.",
         "prediction_lines:RANKED_LINES.",
     ),
-)
-_TABLE = (
-    "Any table with columns for documents, labels and scores, or a column for each label, each "
-    "rank or each document."
+    (
+        "table",
+        "Any table with columns for documents, labels and scores, or a column for each label, "
+        "each rank or each document.",
+        "prediction_tables:",
+    ),
 )
 
 
 @hookimpl
 def plant_register_predictions() -> Sequence[PredictionsSpec]:
     """The formats of predictions, in the order in which they are asked."""
-    listed = [
-        PredictionsSpec(
-            name=name,
-            summary=summary,
-            order=order,
-            recognise=f"plant_formats.{where}recognise",
-            read=f"plant_formats.{where}read",
-        )
-        for order, (name, summary, where) in enumerate(_PREDICTIONS, start=1)
-    ]
-    table = PredictionsSpec(
-        name="table",
-        summary=_TABLE,
-        order=len(listed) + 1,
-        recognise="plant_formats.prediction_tables:recognise",
-        read="plant_formats.prediction_tables:read_table",
-    )
-    return [*listed, table]
+    return _list_specs(PredictionsSpec, _PREDICTIONS)
 
 
 _VOCABULARIES: Sequence[tuple[str, str, str]] = (
@@ -132,13 +120,17 @@ _VOCABULARIES: Sequence[tuple[str, str, str]] = (
 @hookimpl
 def plant_register_vocabularies() -> Sequence[VocabularySpec]:
     """The formats of vocabularies, in the order in which they are asked."""
+    return _list_specs(VocabularySpec, _VOCABULARIES)
+
+
+def _list_specs(kind: type[_Spec], listed: Sequence[tuple[str, str, str]]) -> list[_Spec]:
     return [
-        VocabularySpec(
+        kind(
             name=name,
             summary=summary,
             order=order,
             recognise=f"plant_formats.{where}recognise",
             read=f"plant_formats.{where}read",
         )
-        for order, (name, summary, where) in enumerate(_VOCABULARIES, start=1)
+        for order, (name, summary, where) in enumerate(listed, start=1)
     ]

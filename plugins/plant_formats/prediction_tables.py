@@ -60,7 +60,7 @@ def recognise(file: PredictionFile) -> str | None:
     return None if file.path.is_dir() else "a table"
 
 
-def read_table(file: PredictionFile) -> ForeignPredictions:
+def read(file: PredictionFile) -> ForeignPredictions:
     """Predictions in the columns of a table, with or without a header."""
     separator = _find_bare(file)
     found = _read_named(file) if separator is None else _read_bare(file, separator)
