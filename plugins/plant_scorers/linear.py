@@ -15,7 +15,7 @@ from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, Score
 from plant_cli.kit import pack_matrix, unpack_matrix
 from plant_scorers import LinearOptions
 from plant_scorers.ridge import keep_largest, merge_twins, regress_on_own_terms
-from plant_scorers.sparse_products import multiply_signed
+from plant_scorers.sparse_products import TermLists, multiply_best
 from plant_scorers.vectors import Train, Vectoriser, name_largest
 
 
@@ -91,11 +91,12 @@ class LinearScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """One view."""
-        return [multiply_signed(self.vectoriser.transform(documents), self._by_term).matrix]
+        vectors = self.vectoriser.transform(documents)
+        return [multiply_best(vectors, self._lists, signed=True).matrix]
 
     @cached_property
-    def _by_term(self) -> csr_array:
-        return csr_array(self.weights.T)
+    def _lists(self) -> TermLists:
+        return TermLists(csr_array(self.weights.T), self.vectoriser.order)
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the score, each with its n-grams."""

@@ -11,7 +11,6 @@ training documents.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.kit import cut_rows, top_k
+from plant_cli.kit import top_k
+from plant_scorers.sparse_products import TermLists, cut_cells, join_lists
 
 Floats32 = npt.NDArray[np.float32]
 POSTINGS = 20_000  # training documents looked at for a document
 CANDIDATES = 300  # of these that are compared by all terms
-DOCUMENTS_PER_PRODUCT = 64  # documents whose candidates are found by one sparse product
 
 
 class NearestDocuments:
@@ -48,7 +47,7 @@ class NearestDocuments:
         by_term.data = by_term.data[kept]  # one after the other: memory holds fewer copies
         by_term.indices = by_term.indices[kept]
         by_term.indptr = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))  # type: ignore[assignment]
-        self._by_term = by_term
+        self._lists = TermLists(by_term)
 
     def find(
         self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None
@@ -61,29 +60,18 @@ class NearestDocuments:
         """
         rare, found = self._choose_terms(documents), []
         query = np.zeros(documents.shape[1], dtype=np.float32)
-        for block in cut_rows(documents.shape[0], 1, DOCUMENTS_PER_PRODUCT):
-            products = csr_array(rare[block] @ self._by_term)
-            for row, (first, last) in enumerate(pairwise(products.indptr), block.start):
-                near, values = products.indices[first:last], products.data[first:last]
-                if without is not None:
-                    others = near != without[row]
-                    near, values = near[others], values[others]
-                near = near[top_k(values, self._candidates, near)]
-                terms = slice(*documents.indptr[row : row + 2])
-                query[documents.indices[terms]] = documents.data[terms]
-                values = self._train[near] @ query
-                query[documents.indices[terms]] = 0
-                best = top_k(values, count, near)
-                found.append((near[best], values[best]))
-        columns, cosines = (
-            np.concatenate([*parts, []])
-            for parts in (zip(*found, strict=True) if found else ((), ()))
-        )
-        ends = short_ends(np.cumsum([0, *(len(near) for near, _ in found)]))
-        return csr_array(
-            (cosines.astype(np.float32), columns.astype(np.int32), ends),
-            shape=(documents.shape[0], self._train.shape[0]),
-        )
+        for row, (few, terms) in enumerate(zip(cut_cells(rare), cut_cells(documents), strict=True)):
+            sums = self._lists.add_up(rare.indices[few], rare.data[few])
+            if without is not None:
+                sums[without[row]] = 0
+            near = top_k(sums, self._candidates)
+            near = near[sums[near] > 0]
+            query[documents.indices[terms]] = documents.data[terms]
+            values = self._train[near] @ query
+            query[documents.indices[terms]] = 0
+            best = top_k(values, count)
+            found.append((near[best], values[best]))
+        return join_lists(found, self._train.shape[0])
 
     def _choose_terms(self, documents: csr_array) -> csr_array:
         """The same documents by their terms of the shortest lists alone, csr [B, V]."""

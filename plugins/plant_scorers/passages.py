@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api.scorers import short_ends
 from plant_cli.kit import LABELS_LISTED, SparseScores, top_k
-from plant_scorers.sparse_products import Floats32, join_lists, multiply_out, score_blocks
+from plant_scorers.sparse_products import Floats32, TermLists, join_lists, score_blocks
 
 Indices = npt.NDArray[np.integer[Any]]
 BOUND_ROUNDING = 1e-4  # by how much, at most, a bound may have been rounded down
@@ -35,9 +35,9 @@ class LabelNames:
     labels: int  # L
 
     @cached_property
-    def by_term(self) -> csr_array:
-        """The same by term, csr [G, M]."""
-        return csr_array(self.vectors.T)
+    def _lists(self) -> TermLists:
+        """The same by term."""
+        return TermLists(csr_array(self.vectors.T))
 
     @cached_property
     def _firsts(self) -> npt.NDArray[np.intp]:
@@ -66,28 +66,23 @@ class LabelNames:
         def score(block: slice) -> csr_array:
             spans = [slice(*span) for span in pairwise(ends[block.start : block.stop + 1].tolist())]
             terms, named = _Terms(passages), self.label_of[self._firsts]
-            bounds = multiply_out(
-                join_lists(map(terms.find_highest, spans), passages.shape[1]), self.by_term
-            )
-            if len(named) < len(self.label_of):
-                bounds = np.maximum.reduceat(bounds, self._firsts, axis=1)
-            best = (
-                self._choose(terms, span, row, k) for span, row in zip(spans, bounds, strict=True)
-            )
+            best = (self._find_best(terms, span, k) for span in spans)
             return join_lists(((named[places], values) for places, values in best), self.labels)
 
-        return score_blocks(documents, self.labels, score, k, held=self.by_term.shape[1])
+        return score_blocks(documents, self.labels, score, k)
 
-    def _choose(
-        self, terms: _Terms, span: slice, bounds: Floats32, k: int
+    def _find_best(
+        self, terms: _Terms, span: slice, k: int
     ) -> tuple[npt.NDArray[np.int64], Floats32]:
         """Places among the labels that have names, and scores, of one more than the k best of a
-        document, and perhaps of others; bounds [N].
+        document, and perhaps of others.
         """
         if span.stop - span.start <= 1:  # the bound of one passage is its score
+            bounds = self._add_up(*terms.inside(span))
             chosen = top_k(bounds, k + 1)
             return _above_zero(chosen, bounds[chosen])
         weights = terms.spread(span)
+        bounds = self._add_up(*weights.highest)
         chosen = top_k(bounds, COMPARED * k)
         scores = self._compare(weights, chosen)
         least = np.partition(scores, -k - 1)[-k - 1] if len(scores) > k else 0.0
@@ -102,6 +97,12 @@ class LabelNames:
             order = np.argsort(chosen)
             chosen, scores = chosen[order], scores[order]
         return _above_zero(chosen, scores)
+
+    def _add_up(self, terms: Indices, weights: Floats32) -> Floats32:
+        """The highest product of terms with a name of each label that has names [N]."""
+        sums: Floats32 = self._lists.add_up(terms, weights)
+        one_each = len(self._firsts) == len(self.label_of)
+        return sums if one_each else np.maximum.reduceat(sums, self._firsts)
 
     def _compare(self, weights: _PassageWeights, places: Indices) -> Floats32:
         """The highest cosines of a document's passages with the names of some labels."""
@@ -123,50 +124,47 @@ def _above_zero(
 class _Terms:
     """The terms of the passages of one document after another; arrays over all terms are made
     once.
-
-    They come with the last first, as in vectors: sums are then rounded as those of a sparse
-    product.
     """
 
     def __init__(self, passages: csr_array) -> None:
         self._passages = passages
-        self._highest = np.zeros(passages.shape[1], dtype=np.float32)
+        self._met = np.zeros(passages.shape[1], dtype=np.bool_)
         self._place = np.full(passages.shape[1], -1, dtype=np.int32)
+        self._found = np.zeros(0, dtype=np.intp)
 
-    def find_highest(self, span: slice) -> tuple[Indices, Floats32]:
-        """The terms of some passages, and the highest weight of each."""
-        terms, values = self._inside(span)
-        if span.stop - span.start <= 1:
-            return terms, values
-        np.maximum.at(self._highest, terms, values)
-        found = np.flatnonzero(self._highest)[::-1]
-        highest = self._highest[found]
-        self._highest[found] = 0
-        return found, highest
+    def inside(self, span: slice) -> tuple[Indices, Floats32]:
+        """The terms of some passages, one after the other, and their weights."""
+        cells = slice(*self._passages.indptr[[span.start, span.stop]])
+        return self._passages.indices[cells], self._passages.data[cells]
 
     def spread(self, span: slice) -> _PassageWeights:
-        """The weights of the terms of some passages."""
-        terms, values = self._inside(span)
-        self._place[:] = -1
-        self._place[terms] = 0
-        found = np.flatnonzero(self._place == 0)
+        """The weights of the terms of some passages, until the next ones are asked for."""
+        terms, values = self.inside(span)
+        self._place[self._found] = -1
+        self._met[terms] = True
+        self._found = found = np.flatnonzero(self._met)
+        self._met[found] = False
         self._place[found] = np.arange(len(found))
         weights = np.zeros((len(found), span.stop - span.start), dtype=np.float32)
         sizes = np.diff(self._passages.indptr[span.start : span.stop + 1])
         weights[self._place[terms], np.repeat(np.arange(len(sizes)), sizes)] = values
-        return _PassageWeights(self._place, weights)
-
-    def _inside(self, span: slice) -> tuple[Indices, Floats32]:
-        cells = slice(*self._passages.indptr[[span.start, span.stop]])
-        return self._passages.indices[cells], self._passages.data[cells]
+        return _PassageWeights(found, self._place, weights)
 
 
 @dataclass(frozen=True)
 class _PassageWeights:
     """Weights of terms in the passages of a document."""
 
-    place: npt.NDArray[np.int32]  # of each term among those of the document, −1: it has none [G]
+    terms: npt.NDArray[np.intp]  # that any passage has, rising [T]
+    place: npt.NDArray[np.int32]  # of each term among these, −1: it is none of them [G]
     weights: Floats32  # of these terms in each passage [T, P]
+
+    @property
+    def highest(self) -> tuple[Indices, Floats32]:
+        """The terms, and the highest weight of each, the last first, as in vectors: sums are then
+        rounded as those of a sparse product.
+        """
+        return self.terms[::-1], self.weights.max(axis=1)[::-1]
 
     def multiply(self, names: csr_array) -> Floats32:
         """The highest product of each name, csr [M, G], with a passage [M]."""

@@ -28,7 +28,7 @@ from plant_cli.kit import (
     work_ahead,
 )
 from plant_scorers.lexical import cut_by_words
-from plant_scorers.sparse_products import multiply_out
+from plant_scorers.sparse_products import TermLists, multiply_out
 
 Floats32 = npt.NDArray[np.float32]
 AnyInts = npt.NDArray[np.integer[Any]]
@@ -60,9 +60,9 @@ class Similarity:
         return products
 
     @cached_property
-    def _by_term(self) -> tuple[Floats32, npt.NDArray[np.int64], csr_array]:
+    def _by_term(self) -> tuple[Floats32, npt.NDArray[np.int64], TermLists]:
         """Frequent terms, densely [D, N]; the place of each term among the others, −1 for a
-        frequent one [V]; the others, csr [R, N].
+        frequent one [V]; the others [R, N].
         """
         by_term = csr_array(self.train.T)
         documents, frequency = self.train.shape[0], np.diff(by_term.indptr)
@@ -73,7 +73,9 @@ class Similarity:
         return (
             by_term[np.flatnonzero(dense)].toarray(),
             place,
-            csr_array(by_term[np.flatnonzero(~dense)]),
+            TermLists(
+                csr_array(by_term[np.flatnonzero(~dense)]), np.arange(np.count_nonzero(~dense))
+            ),
         )
 
 

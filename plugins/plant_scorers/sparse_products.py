@@ -5,6 +5,7 @@ and threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -22,18 +23,15 @@ from plant_cli.kit import (
     default_threads,
     keep_best,
     stop_if_asked,
+    top_k,
     work_ahead,
 )
 
 Floats32 = npt.NDArray[np.float32]
+AnyFloats = npt.NDArray[np.floating[Any]]
 
 BYTES_OF_A_PAIR = 48  # several numbers of each are held
 BLOCKS_TOGETHER = 8  # threads, at most
-LABELS_WRITTEN_OUT = (
-    1 << 14
-)  # labels up to which products for all of them are written out, zeros too
-ROWS_TOGETHER = 32  # whose products are added up at a time, at most
-CELLS_TOGETHER = 1 << 16  # sums at a time, so that they stay near the processor
 
 
 def score_blocks(
@@ -70,10 +68,11 @@ def score_blocks(
 
 
 def join_lists(
-    lists: Iterable[tuple[npt.NDArray[np.integer[Any]], Floats32]], width: int
+    lists: Iterable[tuple[npt.NDArray[np.integer[Any]], AnyFloats]], width: int
 ) -> csr_array:
     """Columns and values of one row after another as csr [B, width] float32."""
-    columns, values = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
+    columns = [np.zeros(0, dtype=np.int32)]
+    values: list[AnyFloats] = [np.zeros(0, dtype=np.float32)]
     for own, given in lists:
         columns.append(own.astype(np.int32, copy=False))
         values.append(given)
@@ -83,74 +82,94 @@ def join_lists(
     )
 
 
-def multiply_out(left: csr_array, right: csr_array) -> Floats32:
-    """Products of csr [B, V] and csr [V, M] float32, as an array [B, M]: a sparse product would
-    list what is added up here.
+class TermLists:
+    """What each of V terms has in M columns, csr [V, M]: lists that are added up for a document
+    without being copied.
+
+    scipy multiplies a matrix by a vector column after column. These are a document's lists, and
+    what lies between two lists is a column, too: an empty one, where the second list ends before
+    the first begins. So lists lie in memory against the `order` in which documents have their terms
+    [V] (default: the last term first). Where they do not, they are copied.
     """
-    products = np.zeros((left.shape[0], right.shape[1]), dtype=np.float32)
-    rows = min(ROWS_TOGETHER, max(1, CELLS_TOGETHER // max(1, right.shape[1])))
-    for block in cut_rows(len(products), 1, rows):
-        ends, shape = left.indptr[block.start : block.stop + 1], products[block].shape
-        lists, weights = right[left.indices[ends[0] : ends[-1]]], left.data[ends[0] : ends[-1]]
-        places = lists.indices
-        if shape[0] > 1:
-            owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
-            places = places + np.repeat(owners, np.diff(lists.indptr))
-        cells = csc_array(
-            (lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights))
+
+    def __init__(
+        self, by_term: csr_array, order: npt.NDArray[np.integer[Any]] | None = None
+    ) -> None:
+        rows = np.arange(by_term.shape[0])[::-1] if order is None else order
+        self._lists = by_term if order is None else csr_array(by_term[rows[::-1]])
+        self._rows = np.empty(len(rows), dtype=np.intp)  # where the list of each term is
+        self._rows[rows[::-1]] = np.arange(len(rows))
+        self._empty: dict[int, csc_array] = {}  # so many columns, made once
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """V and M."""
+        return len(self._rows), int(self._lists.shape[1])
+
+    def add_up(self, terms: npt.NDArray[np.integer[Any]], weights: AnyFloats) -> AnyFloats:
+        """The sum of the lists of some terms, in this order, each times its weight [M]."""
+        lists, rows = self._lists, self._rows[terms]
+        starts, stops = lists.indptr[rows], lists.indptr[rows + 1]
+        if (starts[1:] > starts[:-1]).any():
+            copied: AnyFloats = lists[rows].T @ weights
+            return copied
+        columns = 1 << (2 * len(rows)).bit_length()
+        if columns not in self._empty:
+            self._empty[columns] = csc_array((self.shape[1], columns), dtype=lists.dtype)
+        ends, values = (
+            np.zeros(columns + 1, dtype=lists.indices.dtype),
+            np.zeros(columns, dtype=lists.dtype),
         )
-        products[block] = (cells @ weights).reshape(shape)
+        ends[: 2 * len(rows) : 2], ends[1 : 2 * len(rows) : 2] = starts, stops
+        values[: 2 * len(rows) : 2] = weights
+        spread = copy(self._empty[columns])
+        spread.data, spread.indices, spread.indptr = lists.data, lists.indices, ends
+        product: AnyFloats = spread @ values
+        return product
+
+    def find_best(
+        self,
+        terms: npt.NDArray[np.integer[Any]],
+        weights: AnyFloats,
+        k: int,
+        *,
+        signed: bool = False,
+    ) -> tuple[npt.NDArray[np.int64], AnyFloats]:
+        """The k columns of the highest sums, ascending, and these: those above 0 alone, unless
+        `signed`; a smaller column wins every tie.
+        """
+        sums = self.add_up(terms, weights)
+        best = top_k(sums, k)
+        best = best if signed else best[sums[best] > 0]
+        return best, sums[best]
+
+
+def cut_cells(matrix: csr_array) -> Iterator[slice]:
+    """Where the cells of each row of a csr matrix are."""
+    return (slice(first, last) for first, last in pairwise(matrix.indptr.tolist()))
+
+
+def multiply_out(documents: csr_array, lists: TermLists) -> Floats32:
+    """Products of documents, csr [B, V], with the lists of their terms, as an array [B, M]."""
+    products = np.zeros((documents.shape[0], lists.shape[1]), dtype=np.float32)
+    for row, cells in enumerate(cut_cells(documents)):
+        products[row] = lists.add_up(documents.indices[cells], documents.data[cells])
     return products
 
 
-def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:
-    """The k labels of highest dot product above 0 for each document, csr [B, V], by weights of
-    terms for labels, csr [V, L].
+def multiply_best(
+    documents: csr_array, lists: TermLists, k: int = LABELS_LISTED, *, signed: bool = False
+) -> SparseScores:
+    """The k labels of highest dot product for each document, csr [B, V], by weights of terms for
+    labels: those above 0 alone, unless `signed`.
     """
 
     def multiply(block: slice) -> csr_array:
-        products = csr_array(documents[block] @ by_term)
-        products.data = np.maximum(products.data, 0)
-        products.eliminate_zeros()
-        return products
-
-    return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
-
-
-def multiply_signed(
-    documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED
-) -> SparseScores:
-    """The k labels of highest dot product for each document, products below 0 too; arguments as
-    those of `multiply_best`.
-    """
-
-    def multiply(block: slice) -> Floats32 | csr_array:
-        products = csr_array(documents[block] @ by_term, dtype=np.float32)
-        return (
-            store_zeros(products, k)
-            if by_term.shape[1] > LABELS_WRITTEN_OUT
-            else products.toarray()
+        some = csr_array(documents[block])
+        best = (  # one more than is kept, so that it is seen that others are left out
+            lists.find_best(some.indices[cells], some.data[cells], k + 1, signed=signed)
+            for cells in cut_cells(some)
         )
+        return join_lists(best, lists.shape[1])
 
-    return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
-
-
-def store_zeros(scores: csr_array, k: int) -> csr_array:
-    """Scores, csr [B, L], with those zeros stored that are among the k best of a document: the
-    first labels of score 0.
-    """
-    cells = []
-    for first, last in pairwise(scores.indptr):
-        labels, values = scores.indices[first:last], scores.data[first:last]
-        if np.count_nonzero(values > 0) <= k:
-            more = np.setdiff1d(np.arange(min(scores.shape[1], len(labels) + k)), labels)
-            labels, values = (
-                np.concatenate([labels, more]),
-                np.concatenate([values, np.zeros(len(more), dtype=values.dtype)]),
-            )
-        cells.append((values, labels))
-    ends = np.cumsum([0, *(len(values) for values, _ in cells)])
-    data, indices = (
-        np.concatenate([*parts, []]) for parts in (zip(*cells, strict=True) if cells else ((), ()))
-    )
-    return csr_array((data.astype(np.float32), indices.astype(np.int32), ends), shape=scores.shape)
+    return score_blocks(documents.shape[0], lists.shape[1], multiply, k)

@@ -138,6 +138,11 @@ class Vectoriser:
             scales=np.concatenate(scales),
         )
 
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """The terms as vectors have them, words before n-grams, each the last first [V + G]."""
+        return np.roll(np.arange(len(self.idf))[::-1], len(self.words))
+
     def split_weights(self) -> list[Floats32]:
         """The inverse document frequencies of words, and those of n-grams."""
         return np.split(self.idf, [len(self.words)])

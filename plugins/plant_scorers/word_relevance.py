@@ -39,7 +39,7 @@ from plant_scorers.lexical import (
     weigh_numbers,
 )
 from plant_scorers.nearest import NearestDocuments
-from plant_scorers.sparse_products import multiply_best, score_blocks
+from plant_scorers.sparse_products import TermLists, multiply_best, score_blocks
 from plant_scorers.vectors import name_largest
 
 LABELS_COMPARED = 1_000  # by all words, of those that share rare words with a document
@@ -132,7 +132,7 @@ class WordScorer:
         """One view."""
         vectors, labels = self._transform(documents), self.relevance.shape[0]
         if labels <= self.exact:
-            return [multiply_best(vectors, csr_array(self.relevance.T)).matrix]
+            return [multiply_best(vectors, self._lists).matrix]
         return [
             score_blocks(
                 len(documents),
@@ -140,6 +140,10 @@ class WordScorer:
                 lambda block: self._nearest.find(vectors[block], LABELS_LISTED),
             ).matrix
         ]
+
+    @cached_property
+    def _lists(self) -> TermLists:
+        return TermLists(csr_array(self.relevance.T))
 
     @cached_property
     def _nearest(self) -> NearestDocuments:

@@ -7,14 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from drawn_counts import Drawn, draw
 from hypothesis import given
 from hypothesis import strategies as st
 from plant_scorers.sparse_products import (
     BYTES_OF_A_PAIR,
+    TermLists,
     multiply_best,
-    multiply_signed,
     score_blocks,
 )
 from scipy.sparse import csr_array
@@ -68,26 +69,52 @@ def test_products_of_zero_and_below_are_not_listed() -> None:
         for rows in ([[1.0, 1], [0, 1]], [[1.0, -1], [2, 0], [0, -3]])
     ]
     np.testing.assert_array_equal(
-        multiply_best(vectors[0], csr_array(vectors[1].T)).matrix.toarray(), [[0, 2, 0], [0, 0, 0]]
+        multiply_best(vectors[0], TermLists(csr_array(vectors[1].T))).matrix.toarray(),
+        [[0, 2, 0], [0, 0, 0]],
     )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
-def test_products_of_very_many_labels_are_those_that_are_written_out(
-    k: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_of_zero_and_below_are_listed_if_they_are_asked_for(k: int) -> None:
     chance = np.random.default_rng(0)
     documents = csr_array(chance.integers(0, 2, (40, 6)).astype(np.float32))
     by_term = csr_array(
         (chance.integers(-2, 3, (6, 9)) * (chance.random((6, 9)) < 0.3)).astype(np.float32)
     )  # many products are 0
-    whole = multiply_signed(documents, by_term, k)
-    monkeypatch.setattr("plant_scorers.sparse_products.LABELS_WRITTEN_OUT", 0)
-    found = multiply_signed(documents, by_term, k)
+    whole = keep_best((documents @ by_term).toarray(), k)
+    found = multiply_best(documents, TermLists(by_term), k, signed=True)
     np.testing.assert_array_equal(found.matrix.indices, whole.matrix.indices)
     np.testing.assert_array_equal(found.matrix.indptr, whole.matrix.indptr)
     np.testing.assert_array_equal(found.matrix.data, whole.matrix.data)
     np.testing.assert_array_equal(found.floors, whole.floors)
+
+
+@pytest.mark.parametrize("order", [None, np.arange(60), np.roll(np.arange(60)[::-1], 20)])
+def test_lists_are_added_up_in_the_order_of_the_terms_and_not_copied_where_they_lie_so(
+    order: npt.NDArray[np.int64] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(0)
+    by_term = csr_array(
+        (chance.normal(size=(60, 9)) * (chance.random((60, 9)) < 0.3)).astype(np.float32)
+    )
+    lists = TermLists(by_term, order)
+    falling = np.sort(chance.permutation(60)[:40])[::-1]
+    asked = falling if order is None else order[np.isin(order, falling)]
+    weights = chance.random(40).astype(np.float32)
+
+    def add_up(terms: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        sums = np.zeros(9, dtype=np.float32)
+        for term, weight in zip(terms, weights, strict=True):
+            sums += by_term[[term]].toarray()[0] * weight
+        return sums
+
+    other = chance.permutation(asked)
+    np.testing.assert_array_equal(lists.add_up(other, weights), add_up(other))
+    monkeypatch.setattr(csr_array, "__getitem__", None, raising=False)  # it would copy them
+    found = lists.add_up(asked, weights)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found, add_up(asked))
+    assert not lists.add_up(asked[:0], weights[:0]).any()
 
 
 def test_what_is_not_listed_has_the_floor() -> None:
@@ -133,7 +160,7 @@ def test_products_are_the_same_in_blocks_of_any_size(
     drawn: Drawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = csr_array(draw(1, documents=7).counts.T)
-    whole = multiply_best(drawn.counts, other, 3)
+    whole = multiply_best(drawn.counts, TermLists(other), 3)
     np.testing.assert_array_equal(
         whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other), 3).matrix.toarray()
     )
@@ -142,7 +169,7 @@ def test_products_are_the_same_in_blocks_of_any_size(
         lambda rows, width, most: cut_rows(rows, width, 10),
     )
     np.testing.assert_array_equal(
-        multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray()
+        multiply_best(drawn.counts, TermLists(other), 3).matrix.toarray(), whole.matrix.toarray()
     )
 
 
