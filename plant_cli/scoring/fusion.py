@@ -25,7 +25,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, group_frequencies
-from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, list_pairs
+from plant_cli.scoring.sparse_scores import SparseScores, align_scores, find_pairs
 from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
 FUSION_KNOTS = (1.0, 3.0, 10.0, 50.0)  # training documents at which weights are learned
@@ -115,10 +115,8 @@ def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
     views.
     """
     shape = scores[0].matrix.shape
-    keys = np.sort(np.concatenate([list_pairs(part.matrix) for part in scores]))
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    rows, labels = keys // shape[1], keys % shape[1]
-    values = np.stack([part.look_up(rows, labels).astype(np.float64) for part in scores], axis=1)
+    rows, labels, listed = align_scores(scores)
+    values = listed.astype(np.float64)
     floors = np.concatenate([part.floors.astype(np.float64) for part in scores], axis=1)
     means, scales = find_scale(values, floors, rows)
     values, floors = (values - means[rows]) * scales[rows], (floors - means) * scales

@@ -4,7 +4,7 @@ floor; the k best of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,9 @@ Ints = npt.NDArray[np.int64]
 LABELS_LISTED = 200  # labels that a list holds
 DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
 DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
+PAIRS_MARKED = (
+    1 << 18
+)  # (document, label) pairs marked at a time, so that they stay near the processor
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
 
@@ -178,6 +181,42 @@ def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float6
         )
         shares.append((passed.sum() + (count - len(listed)) * below / 2) / (count * others))
     return np.array(shares, dtype=np.float64)
+
+
+def align_scores(scores: Sequence[SparseScores]) -> tuple[Ints, Ints, Floats32]:
+    """The documents, rising, and labels of the pairs that any of several scores of the same B
+    documents lists [P], rising within a document, and what each gives these pairs [P, S].
+
+    Pairs of some documents are marked in an array of all of their labels: nothing is sorted.
+    """
+    documents, labels = scores[0].matrix.shape
+    rows, columns, values = (
+        [np.zeros(0, dtype=np.int64)],
+        [np.zeros(0, dtype=np.int64)],
+        [np.zeros((0, len(scores)), dtype=np.float32)],
+    )
+    for block in cut_rows(documents, labels, PAIRS_MARKED):
+        parts = [slice(*part.matrix.indptr[[block.start, block.stop]]) for part in scores]
+        keys = [
+            (part.rows[cells] - block.start) * labels + part.matrix.indices[cells]
+            for part, cells in zip(scores, parts, strict=True)
+        ]
+        marked = np.zeros((block.stop - block.start) * labels, dtype=np.bool_)
+        for own in keys:
+            marked[own] = True
+        found = np.flatnonzero(marked)
+        place = np.empty(len(marked), dtype=np.int32)
+        place[found] = np.arange(len(found))
+        rows.append(found // labels + block.start)
+        columns.append(found % labels)
+        given = [
+            part.floors[rows[-1], part._groups[columns[-1]]]
+            for part in scores
+        ]
+        for floors, own, part, cells in zip(given, keys, scores, parts, strict=True):
+            floors[place[own]] = part.matrix.data[cells]
+        values.append(np.stack(given, axis=1))
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
 
 
 def no_scores(documents: int, labels: int) -> csr_array:

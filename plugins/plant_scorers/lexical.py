@@ -197,7 +197,8 @@ class GramColumns(dict[str, int]):
         return counts
 
     def _cut(self, word: str) -> bytes:
-        columns = array("i", [self[gram] for gram in cut_word(word) if gram in self]).tobytes()
+        found = map(self.get, cut_word(word))
+        columns = array("i", [column for column in found if column is not None]).tobytes()
         if len(self._kept) >= WORDS_KEPT:
             self._kept.clear()
         if len(word) <= LONGEST_REMEMBERED:
