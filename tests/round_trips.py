@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 from plant_datasets import FORMATS
-from plant_datasets.corpus_reader import DOCUMENT_SCHEMA
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec
+from plant_cli.data.documents import DOCUMENT_SCHEMA
 from plant_cli.data.label_cells import MISSING
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0\ufeff")

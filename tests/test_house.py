@@ -28,6 +28,7 @@ ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")
 }
 SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room imports them
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
+MOST_IN_THE_KIT = 70  # names
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 880, 100, 3  # in lines of 100 columns
 LOCAL_IMPORTS = 49  # the number may only shrink
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
@@ -122,6 +123,39 @@ def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
     assert sorted(forbidden) == sorted(
         f"plant_cli.{room}" for room in ROOMS - {"api", "kit", "testing"}
     )
+
+
+def test_names_of_the_kit_are_few_and_shared() -> None:
+    """Each is used by two packages of plugins, by one and the core, or by a stranger's example:
+    what one plugin uses alone is in that plugin.
+    """
+    kit = ROOT / "plant_cli" / "kit.py"
+    rooms = {
+        alias.name: node.module
+        for node in parse(kit).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    users: dict[str, set[str]] = {name: set() for name in rooms}
+    for path in sorted({*SOURCES, *(ROOT / "docs" / "examples").rglob("*.py")} - {kit}):
+        package = shown(path).split("/")[: 2 if shown(path).startswith("plugins/") else 1]
+        for node in ast.walk(parse(path)):
+            match node:
+                case ast.ImportFrom(module=module, names=names):
+                    used = [n.name for n in names if module in ("plant_cli.kit", rooms.get(n.name))]
+                case ast.Attribute(value=ast.Name(id="kit"), attr=name):
+                    used = [name]
+                case ast.Name(id=name) if shown(path)[:-3].replace("/", ".") == rooms.get(name):
+                    used = [name]
+                case _:
+                    used = []
+            for name in used:
+                users[name].add("/".join(package))
+    lonely = {
+        name: found for name, found in users.items() if not {"docs"} & found and len(found) < 2
+    }
+    assert lonely == {}
+    assert len(rooms) <= MOST_IN_THE_KIT
 
 
 def test_modules_are_short() -> None:

@@ -68,6 +68,8 @@ class Dataset:
     """Whether a text is a list of names of features, which blanks separate: each is a word as
     it stands.
     """
+    titled: bool = False
+    """Whether labels are titles, which ids of a vocabulary replace where one is named."""
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
     """The same splits in parts, if they may be larger than memory."""
     reader: str = ""
@@ -85,6 +87,19 @@ class Dataset:
                     f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is "
                     "expected"
                 )
+
+    def parts(self, split: SplitName) -> Sequence[pl.LazyFrame]:
+        """A split in pieces, or whole."""
+        whole, cut = self.splits[split], self.pieces.get(split)
+        return [whole] if cut is None or cut.whole is not whole else cut.parts
+
+    def with_parts(self, parts: Mapping[SplitName, Sequence[pl.LazyFrame]]) -> Dataset:
+        """The same with these splits, each in pieces, in place of its own."""
+        import polars as pl  # imported here, so that `plant --help` stays quick
+
+        splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
+        pieces = {name: Pieces(whole, parts[name]) for name, whole in splits.items()}
+        return replace(self, splits=splits, pieces=pieces)
 
 
 @dataclass(frozen=True, kw_only=True)

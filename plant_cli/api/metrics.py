@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plant_cli.api.read_only import protect
@@ -56,7 +57,7 @@ class MetricInput:
 
     The columns of gold are the L labels of train in the order of the label index, then U labels
     that only these documents have. The latter count as missed, but they are in no ideal ranking and
-    in no average over labels (see `labels_counted`).
+    in no average over labels (see `counted`).
     """
 
     top: npt.NDArray[np.int64]
@@ -87,6 +88,34 @@ class MetricInput:
 
     def __post_init__(self) -> None:
         protect(self)
+
+    @property
+    def predicted(self) -> npt.NDArray[np.bool_]:
+        """Which cells of `top` hold a prediction [N, K]; a label that is no column of gold is −1
+        with a score.
+        """
+        found: npt.NDArray[np.bool_] = (self.top >= 0) | (self.scores > -inf)
+        return found
+
+    @property
+    def assigned(self) -> npt.NDArray[np.bool_]:
+        """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no
+        column of gold needs the lowest.
+        """
+        needed = self.threshold
+        if not isinstance(needed, float | int) and needed.ndim:
+            needed, lowest = needed[self.top], needed.min()
+            needed[self.top < 0] = lowest
+        found: npt.NDArray[np.bool_] = (self.scores >= needed) & self.predicted
+        return found
+
+    @property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """The labels [L + U] that ideals and macro averages know of: those of train, or all under
+        `settings["label_set"] = "all"`.
+        """
+        least = 0 if self.settings.get("label_set", "train") == "all" else 1
+        return self.train_counts >= least
 
 
 @dataclass(frozen=True, kw_only=True)

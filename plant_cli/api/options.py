@@ -491,6 +491,13 @@ class DataSection(Options):
         200, "At least this many documents are held out (never more than a fifth of train).", ge=1
     )
 
+    @staticmethod
+    def named(given: str, columns: Sequence[str]) -> list[str]:
+        """The columns that an option such as `title,abstract` names; one whose own name holds a
+        comma is taken as it is.
+        """
+        return [given] if given in columns else [name.strip() for name in given.split(",")]
+
     @property
     def answer_flags(self) -> str:
         """The flags that choose a question or people; empty where none is given."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.api.read_only import protect, read_only
 
 if TYPE_CHECKING:
@@ -69,7 +70,33 @@ class Documents:
         seen: csr_array = read_only(counts)
         return seen
 
-    def take(self, rows: npt.NDArray[Any]) -> Self:
+    def count_blocks(self) -> Iterator[csr_array]:
+        """The same for some documents after others, csr [b, W]: many never have all counts at
+        once.
+        """
+        if len(self) <= DOCUMENTS_COUNTED:
+            yield self.counts
+            return
+        for start in range(0, len(self), DOCUMENTS_COUNTED):
+            yield self.take(slice(start, start + DOCUMENTS_COUNTED)).counts
+
+    @cached_property
+    def frequencies(self) -> npt.NDArray[np.int64]:
+        """How many of the documents have each word of the vocabulary [W]."""
+        found = sum((counts > 0).sum(axis=0) for counts in self.count_blocks())
+        seen: npt.NDArray[np.int64] = read_only(found)
+        return seen
+
+    def find_words(self, columns: Mapping[str, int]) -> npt.NDArray[np.int64]:
+        """The column that another vocabulary has for each word of these documents [W]; −1: it
+        has none.
+        """
+        import numpy as np
+
+        found = (columns.get(word, -1) for word in self.vocabulary)
+        return np.fromiter(found, dtype=np.int64, count=len(self.vocabulary))
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """The documents of these rows [b], with the same vocabulary."""
         import numpy as np
 
@@ -84,6 +111,10 @@ class Documents:
             numbers=numbers,
             ends=np.append(0, np.cumsum(stops - starts)),
         )
+
+
+DOCUMENTS_COUNTED = 1 << 14  # at a time
+DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
 
 
 def short_ends(ends: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
@@ -119,6 +150,16 @@ class ScorerInput:
 
     def __post_init__(self) -> None:
         protect(self)
+
+    def cut_folds(self) -> list[npt.NDArray[np.int64]]:
+        """Positions of those of `rows` that are left out together, so that no more than a fifth of
+        two or more documents is missing at a time.
+        """
+        import numpy as np
+
+        number = -(-len(self.rows) // max(1, len(self.documents) // DOCUMENTS_PER_LEFT_OUT))
+        fold = np.random.default_rng(FIXED_SEED).permutation(len(self.rows)) % max(1, number)
+        return [np.flatnonzero(fold == part) for part in range(number)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import polars as pl
 from plant_cli.api import DataError, DataSection, missing_column
 from plant_cli.data.label_cells import LabelForm
 from plant_cli.data.label_forms import find_label_form
-from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
+from plant_cli.data.tables import collect, join_columns, scan_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class LabelledTable:
         for name, todo in [
             *(
                 (name, "name the texts with --text-column")
-                for name in text_columns(data.text_column, frame.columns)
+                for name in DataSection.named(data.text_column, frame.columns)
             ),
             (data.labels_column, "call the column of the labels as in the corpus of the run"),
             *([(data.id_column, "name the ids with --id-column")] if data.id_column else []),
@@ -86,7 +86,7 @@ class LabelledTable:
 
     @property
     def _texts(self) -> list[str]:
-        return text_columns(self.data.text_column, self.frame.columns)
+        return DataSection.named(self.data.text_column, self.frame.columns)
 
     def find(self, texts: Mapping[str, str], wanted: Iterable[str]) -> dict[str, int]:
         """The row of each of the wanted documents that is there, by its id, or by its text

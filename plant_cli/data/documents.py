@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar, overload
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, Dataset, Pieces, Reporter, SplitName, missing_column
+from plant_cli.api import SPLITS, DataError, Dataset, Reporter, SplitName, missing_column
 from plant_cli.data.corpus_files import Fingerprint, SplitRecord
 from plant_cli.data.files import hash_each
 from plant_cli.data.tables import collect, count_rows, trim
@@ -69,7 +69,7 @@ def read_batches(
 
     Where the dataset has the split in pieces, its texts are never all in memory.
     """
-    where, parts = _locate(dataset, split), parts_of(dataset, split)
+    where, parts = _locate(dataset, split), dataset.parts(split)
     empty = True
     for part in parts if rows is None else _cut_parts(parts, rows, where):
         source = collect(part, where)
@@ -82,24 +82,8 @@ def read_batches(
 
 def first_documents(dataset: Dataset, split: SplitName, rows: int = 100) -> pl.DataFrame:
     """The first documents of a split, tidied."""
-    where, part = _locate(dataset, split), parts_of(dataset, split)[0]
+    where, part = _locate(dataset, split), dataset.parts(split)[0]
     return tidy(_conform(collect(part.head(rows), where), where))
-
-
-def parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
-    """A split in pieces, or whole."""
-    whole, cut = dataset.splits[split], dataset.pieces.get(split)
-    return [whole] if cut is None or cut.whole is not whole else cut.parts
-
-
-def with_parts(dataset: Dataset, parts: Mapping[SplitName, Sequence[pl.LazyFrame]]) -> Dataset:
-    """A dataset with these splits, each in pieces, in place of its own."""
-    splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
-    return replace(
-        dataset,
-        splits=splits,
-        pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()},
-    )
 
 
 def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterator[pl.LazyFrame]:
@@ -132,10 +116,9 @@ def tidy_dataset(dataset: Dataset) -> Dataset:
     pieces; `DataError` as of `read_frame`.
     """
     names = find_splits(dataset)
-    return with_parts(
-        dataset,
+    return dataset.with_parts(
         {
-            name: [tidy(_conform(part, _locate(dataset, name))) for part in parts_of(dataset, name)]
+            name: [tidy(_conform(part, _locate(dataset, name))) for part in dataset.parts(name)]
             for name in names
         },
     )

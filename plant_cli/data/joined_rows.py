@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, SplitName
-from plant_cli.data.documents import conform_part, parts_of, tidy, with_parts
+from plant_cli.data.documents import conform_part, tidy
 from plant_cli.data.files import hash_each
 from plant_cli.data.tables import collect
 
@@ -38,7 +38,7 @@ def join_rows(dataset: Dataset) -> tuple[Dataset, list[str]]:
         return dataset, remarks
     joined = _Joined.of(dataset, rows, found)
     parts = {name: list(joined.parts(dataset, name)) for name in SPLITS if name in dataset.splits}
-    whole = with_parts(dataset, {name: kept for name, kept in parts.items() if kept})
+    whole = dataset.with_parts({name: kept for name, kept in parts.items() if kept})
     renamed = {
         what: table.with_columns(pl.col("doc_id").cast(pl.String).replace(joined.ids))
         for what in ("evidence", "excluded")
@@ -63,7 +63,7 @@ def _digest(dataset: Dataset) -> pl.DataFrame:
         .with_row_index(_ROW)
         for name in SPLITS
         if name in dataset.splits
-        for number, part in enumerate(parts_of(dataset, name))
+        for number, part in enumerate(dataset.parts(name))
     ]
     return pl.concat(frames) if frames else pl.DataFrame()
 
@@ -129,7 +129,7 @@ class _Joined:
 
     def parts(self, dataset: Dataset, name: SplitName) -> Iterator[pl.LazyFrame]:
         """The parts of a split with each document once."""
-        for number, part in enumerate(parts_of(dataset, name)):
+        for number, part in enumerate(dataset.parts(name)):
             own = (pl.col("split") == name) & (pl.col("part") == number)
             kept, gone = self.kept.filter(own), self.gone.filter(own)
             if not (kept.height or gone.height):
@@ -193,7 +193,7 @@ def _read_labels(dataset: Dataset, found: pl.DataFrame) -> Iterator[pl.DataFrame
     """The labels of the rows that are joined, with the places of the rows."""
     for (name, number), own in found.group_by("split", "part", maintain_order=True):
         split: SplitName = name
-        part = parts_of(dataset, split)[int(number)]
+        part = dataset.parts(split)[int(number)]
         labels = collect(tidy(conform_part(dataset, split, part)).select(written="labels"), split)
         yield (
             labels.with_row_index(_ROW)

@@ -600,6 +600,19 @@ class BadRows:
             )
         self.notes.setdefault((path, why), []).append(line)
 
+    def refuse_many(self, wrong: int, codec: str, what: str = "rows") -> None:
+        """Refuse a file of which more than ten rows (or texts of a folder) are not in the
+        encoding; the last of them was the last that was added.
+        """
+        if wrong > LINES_LISTED:
+            raise DataError(
+                f"not {codec}: more than {LINES_LISTED} {what} cannot be decoded",
+                where=self.rows[-1].place,
+                expected=f"text in {codec}",
+                todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: "
+                "iconv -f LATIN1 -t UTF-8 FILE",
+            )
+
     def close(self) -> list[str]:
         """Write the file of rejects, if there is to be one; remarks on what was left out and
         what was read in another way.
@@ -685,7 +698,7 @@ def read_lines(
                     expected="text in its encoding",
                 )
                 wrong += 1
-                refuse_many(wrong, bad.rows[-1], name)
+                bad.refuse_many(wrong, name)
                 yield from [(number, line.decode(exact, "surrogateescape"))] if surrogates else []
 
 
@@ -703,21 +716,6 @@ def read_utf8_lines(path: Path) -> list[str]:
             todo="convert it with iconv",
         )
     return lines
-
-
-def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
-    """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the
-    encoding; `row` is the last of them.
-    """
-    if wrong > LINES_LISTED:
-        raise DataError(
-            f"not {codec}: more than {LINES_LISTED} {'texts' if texts else 'rows'} cannot be "
-            "decoded",
-            where=row.place,
-            expected=f"text in {codec}",
-            todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv "
-            "-f LATIN1 -t UTF-8 FILE",
-        )
 
 
 def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str]]:

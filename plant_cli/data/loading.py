@@ -31,7 +31,7 @@ from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.joined_rows import join_rows
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
-from plant_cli.data.vocabularies import apply_vocabulary
+from plant_cli.data.vocabularies import apply_vocabulary, resolve_titles
 
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
@@ -133,6 +133,8 @@ def _complete(
     tell: Callable[[str], None] | None,
 ) -> Dataset:
     """The dataset with joined rows, a part of it, and the names and changes of labels."""
+    if dataset.titled:
+        dataset = resolve_titles(dataset, data)
     if spec.card is None:  # who publishes a corpus has said what its documents are
         dataset, joined = join_rows(dataset)
         dataset = replace(dataset, remarks=[*dataset.remarks, *joined])

@@ -26,6 +26,8 @@ from plant_cli.data.lines import (
     bare_name,
     damaged_parquet,
     ends_as_parquet,
+    find_fallback,
+    read_bytes,
     read_head,
     spool,
     writing_bytes,
@@ -62,7 +64,11 @@ LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
 
 
 def scan_table(
-    path: Path, *, encoding: str | None = None, bad: BadRows | None = None
+    path: Path,
+    *,
+    encoding: str | None = None,
+    fallback: str | None = None,
+    bad: BadRows | None = None,
 ) -> pl.LazyFrame:
     """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones
     wait in files then.
@@ -73,6 +79,7 @@ def scan_table(
     Args:
         encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with
             their mark).
+        fallback: its encoding, if it neither is UTF-8 nor begins with such a mark.
         bad: takes the rows that cannot be read; without it the first such row is an error.
 
     Raises:
@@ -81,6 +88,8 @@ def scan_table(
     """
     if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path)
+    if fallback is not None:
+        encoding = find_fallback(read_bytes(path, "a table"), fallback)
     frames = read_text_table(
         path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad
     )
@@ -99,21 +108,6 @@ def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
     if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path).collect_schema().names()
     return peek_names(peek_text(path, encoding))
-
-
-def text_columns(given: str, columns: Sequence[str]) -> list[str]:
-    """The columns that an option such as `title,abstract` names; one whose own name holds a
-    comma is taken as it is.
-    """
-    return [given] if given in columns else [name.strip() for name in given.split(",")]
-
-
-def label_field(given: str, columns: Sequence[str]) -> tuple[str, str]:
-    """The column of the labels and the key of the objects in it that an option such as
-    `genres.name` names; "": no key.
-    """
-    name, _, key = given.partition(".")
-    return (name, key) if given not in columns and key and name in columns else (given, "")
 
 
 def join_columns(names: Sequence[str]) -> pl.Expr:

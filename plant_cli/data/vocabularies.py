@@ -25,9 +25,7 @@ from plant_cli.api import (
 from plant_cli.data.documents import (
     find_splits,
     find_used_labels,
-    parts_of,
     read_batches,
-    with_parts,
 )
 from plant_cli.data.format_choice import choose_format
 from plant_cli.data.lines import PARQUET, decode_text, find_fallback, read_bytes
@@ -335,14 +333,13 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
     found = dict(titles.join(ids, on="key", how="inner").select("name", "label").iter_rows())
     labels = pl.col("labels").list.eval(pl.element().replace(found))
     parts = {
-        name: [part.with_columns(labels) for part in parts_of(dataset, name)]
-        for name in dataset.splits
+        name: [part.with_columns(labels) for part in dataset.parts(name)] for name in dataset.splits
     }
     remark = (
         f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, "
         "and have its ids"
     )
-    return with_parts(replace(dataset, remarks=[*dataset.remarks, remark]), parts)
+    return replace(dataset, remarks=[*dataset.remarks, remark]).with_parts(parts)
 
 
 def _describe(dataset: Dataset, used: pl.Series, language: str | None) -> Purpose:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import Any
 
@@ -304,16 +304,10 @@ def drop_unused(documents: Documents) -> Documents:
     )
 
 
-def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each word that has a column is in each document, csr [B, V] float64, columns
-    ascending.
-    """
-    return choose_columns(documents.counts, find_words(documents, columns), len(columns))
-
-
 def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width: int) -> csr_array:
-    """The same by the column of each word [W] (`find_words`), columns of a document in the
-    order in which it first has their words.
+    """How often each word that has a column is in each document, csr [B, V] float64, by
+    the column of each word [W] (`Documents.find_words`), columns of a document in the order in which it first
+    has their words.
     """
     numbers = column_of[documents.numbers]
     known = np.flatnonzero(numbers >= 0)
@@ -326,17 +320,6 @@ def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width
     return csr_array(
         (counts[order].astype(np.float64), keys[order] % max(1, width), ends),
         shape=(len(documents), width),
-    )
-
-
-def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """The column that another vocabulary has for each word of the documents [W]; −1: it has
-    none.
-    """
-    return np.fromiter(
-        (columns.get(word, -1) for word in documents.vocabulary),
-        dtype=np.int64,
-        count=len(documents.vocabulary),
     )
 
 
@@ -354,38 +337,3 @@ def choose_columns(
     )
     moved.sort_indices()
     return moved
-
-
-def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
-    """How many documents have each term [V], from counts csr [B, V] without stored zeros or
-    repeats.
-    """
-    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
-
-
-DOCUMENTS_COUNTED = 1 << 14  # at a time
-
-
-def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
-    """How often each word is in each document, csr [b, W] float64, for some documents after
-    others: many never have all counts at once.
-    """
-    if len(documents) <= DOCUMENTS_COUNTED:
-        yield documents.counts
-        return
-    for start in range(0, len(documents), DOCUMENTS_COUNTED):
-        yield documents.take(
-            np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))
-        ).counts
-
-
-def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
-    """How many documents have each word of their vocabulary [W]."""
-
-    def make() -> npt.NDArray[np.int64]:
-        return sum(
-            map(document_frequencies, count_in_blocks(documents)),
-            np.zeros(len(documents.vocabulary), dtype=np.int64),
-        )
-
-    return documents.remember("word frequencies", make)

@@ -45,43 +45,6 @@ def find_hits(top: Integers, gold: csr_array) -> Booleans:
     return hits
 
 
-def count_gold(data: MetricInput) -> Integers:
-    """Gold labels per document [N], those that no training document has included."""
-    counts: Integers = np.asarray(data.gold.sum(axis=1)).ravel().astype(np.int64)
-    return counts
-
-
-def labels_counted(data: MetricInput) -> Booleans:
-    """The labels [M] that ideals and macro averages know of: those of train, or all under
-    `settings["label_set"] = "all"`.
-    """
-    if data.settings.get("label_set", "train") == "all":
-        return np.ones(data.gold.shape[1], dtype=bool)
-    return data.train_counts > 0
-
-
-def find_predicted(data: MetricInput) -> Booleans:
-    """Which cells hold a prediction [N, K]; a label that is no column of gold is −1 with a
-    score.
-    """
-    predicted: Booleans = (data.top >= 0) | (data.scores > -np.inf)
-    return predicted
-
-
-def find_assigned(data: MetricInput) -> Booleans:
-    """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no
-    column of gold needs the lowest.
-    """
-    threshold = np.asarray(data.threshold, dtype=np.float64)
-    needed = (
-        threshold
-        if threshold.ndim == 0
-        else np.where(data.top >= 0, threshold[data.top], threshold.min())
-    )
-    assigned: Booleans = (data.scores >= needed) & find_predicted(data)
-    return assigned
-
-
 def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats:
     """Elementwise ratio, 0 where the denominator is 0."""
     result: Floats = np.divide(
@@ -135,7 +98,7 @@ def count_assignments(data: MetricInput) -> csr_array:
     """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of
     0/1.
     """
-    assigned, hits = find_assigned(data), find_hits(data.top, data.gold)
+    assigned, hits = data.assigned, find_hits(data.top, data.gold)
     parts = [mark_pairs(data, assigned & hits), mark_pairs(data, assigned), data.gold]
     return csr_array(hstack(parts, format="csr", dtype=np.float64))
 
@@ -146,14 +109,6 @@ def mark_pairs(data: MetricInput, chosen: Booleans) -> csr_array:
     return csr_array(
         (np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape
     )
-
-
-def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    """Summed counters [R, 3 M] of `count_assignments` as true positives, assigned and gold,
-    each [R, M].
-    """
-    tp, assigned, gold = np.split(sums, 3, axis=1)
-    return tp, assigned, gold
 
 
 def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
@@ -169,7 +124,7 @@ def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
         sums: summed counters of `count_assignments` [R, 3 M].
         counted: which labels count [M], or all.
     """
-    tp, assigned, gold = split_counters(sums)
+    tp, assigned, gold = np.split(sums, 3, axis=1)
     present = (gold > 0) & counted
     return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
 

@@ -13,8 +13,6 @@ from plant_cli.evaluation.counters import (
     Booleans,
     Integers,
     divide,
-    find_assigned,
-    find_predicted,
     mark_pairs,
 )
 from plant_cli.evaluation.gold import Gold
@@ -49,9 +47,7 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
     as assigned; None: those that reach the threshold.
     """
     chosen: list[Booleans] = [
-        find_assigned(data)
-        if k is None
-        else find_predicted(data) & (np.arange(data.top.shape[1]) < k)
+        data.assigned if k is None else data.predicted & (np.arange(data.top.shape[1]) < k)
         for data in (a, b)
     ]
     ours, theirs = (mark_pairs(data, where) for data, where in zip((a, b), chosen, strict=True))

@@ -35,15 +35,11 @@ from plant_cli.evaluation.counters import (
     compute_families,
     compute_value,
     count_assignments,
-    count_gold,
     divide,
-    find_assigned,
     find_hits,
     find_missing,
-    labels_counted,
     ratio_of_sums,
     score_f1,
-    split_counters,
 )
 from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
@@ -191,11 +187,11 @@ def evaluate(
     everything = [*overall, *(m for b in bins for m in b.metrics)]
     named = choose(everything, [*wanted, *required], missing)
     chosen = named if wanted else everything
-    counted, trained = labels_counted(data), data.train_counts > 0
+    counted, trained = data.counted, data.train_counts > 0
     listed = data.top >= 0
     never = {
         name: np.setdiff1d(np.flatnonzero(trained), data.top[which])
-        for name, which in (("assigned", find_assigned(data) & listed), ("listed", listed))
+        for name, which in (("assigned", data.assigned & listed), ("listed", listed))
     }
     scores, spreads = score_metrics(chosen, replicates, level, generator, advance)
     return Evaluation(
@@ -304,7 +300,7 @@ def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -
     interval.
     """
     sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
-    tp, assigned, positives = (part[0] for part in split_counters(sums))
+    tp, assigned, positives = (part[0] for part in np.split(sums, 3, axis=1))
     low, high = bound_f1(tp, assigned, positives, level)
     frame = pl.DataFrame(
         {
@@ -339,11 +335,11 @@ def write_document_table(
     `conditions`: which documents and labels count, by which convention and with which seed; kept in
     the metadata of the file.
     """
-    assigned = find_assigned(data)
+    assigned = data.assigned
     tp, chosen, gold = (
         (assigned & find_hits(data.top, data.gold)).sum(axis=1),
         assigned.sum(axis=1),
-        count_gold(data),
+        data.gold.sum(axis=1),
     )
     counts = {"gold": gold, "assigned": chosen, "tp": tp}
     shares = {

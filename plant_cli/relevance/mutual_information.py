@@ -49,10 +49,10 @@ def divide_by_joint_entropy(
     word: npt.NDArray[np.float64],
     label: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """I / (H_word + H_label − I), in [0, 1]: mutual information as a share of the joint
-    entropy; 0 where that is 0.
+    """I / (H_word + H_label − I), in [0, 1]: mutual information as a share of the joint entropy,
+    by the shares of documents that have the word and the label; 0 where that is 0.
     """
-    joint = word + label - information
+    joint = entropy(word) + entropy(label) - information
     return np.divide(information, joint, out=np.zeros_like(information), where=joint > 0)
 
 

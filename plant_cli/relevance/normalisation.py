@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.relevance.engine import KeptWords
-from plant_cli.relevance.mutual_information import divide_by_joint_entropy, entropy
+from plant_cli.relevance.mutual_information import divide_by_joint_entropy
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def normalise_relevance(
     elif norm == "grades":
         values = _grade(kept.ranks, len(docs_with_word))
     elif norm == "jaccard":
-        words, labels = entropy(docs_with_word / n_docs), entropy(docs_with_label / n_docs)
+        words, labels = docs_with_word / n_docs, docs_with_label / n_docs
         values = divide_by_joint_entropy(values, words[kept.words], labels[kept.labels])
     return np.minimum(values, 1.0)
 

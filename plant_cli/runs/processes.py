@@ -8,11 +8,10 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from plant_cli.api.errors import ComponentError, UsageError, first_line
+from plant_cli.api.errors import UsageError, first_line
 from plant_cli.api.options import MachineSection
 
 TOGETHER = (
@@ -105,27 +104,6 @@ def default_threads() -> int:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     return max(1, cores // local_count())
-
-
-def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
-    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP),
-    or DeepSpeed's engine.
-    """
-    if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        if find_spec("deepspeed") is None:
-            raise ComponentError(
-                "the launch configuration asks for DeepSpeed, which is not installed",
-                where="distributed_type: DEEPSPEED",
-                expected="the package deepspeed in this environment",
-                todo="pip install deepspeed, or distributed_type: FSDP, which needs no further "
-                "package",
-            )
-        return "deepspeed"
-    return (
-        "fsdp"
-        if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true"
-        else "whole"
-    )
 
 
 def leave_group() -> None:

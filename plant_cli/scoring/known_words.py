@@ -28,7 +28,6 @@ from scipy.special import logit
 from plant_cli.api import Documents, Reporter
 from plant_cli.api.errors import first_names
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.words import find_words, word_frequencies
 from plant_cli.scoring.sparse_scores import cut_rows
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +69,7 @@ class KnownWords:
         """Of training documents and names of labels; `rows` of the former say what is usual,
         each as if it were not in train.
         """
-        words, frequencies = tuple(documents.vocabulary), word_frequencies(documents)
+        words, frequencies = tuple(documents.vocabulary), documents.frequencies
         told, usual = (
             np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1),
             documents.take(rows),
@@ -90,7 +89,7 @@ class KnownWords:
 
     def trust(self, documents: Documents) -> Floats:
         """How far documents are believed, from 0 (they tell nothing) to 1 [B]."""
-        known = find_words(documents, self._places)
+        known = documents.find_words(self._places)
         told = np.where(known >= 0, self._told[known], 0.0)
         information, shares = _add_up(documents, told, known >= 0)
         poor = np.flatnonzero((information < self.enough) | (shares < self.share))

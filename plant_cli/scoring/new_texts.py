@@ -29,7 +29,7 @@ from plant_cli.data.lines import (
 )
 from plant_cli.data.office_files import DOCUMENT_ENDINGS, read_document
 from plant_cli.data.shares import Shard
-from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
+from plant_cli.data.tables import collect, count_rows, join_columns, scan_table
 from plant_cli.data.text_tables import peek_names, shorten, show_names
 
 STDIN, STREAM = "-", "standard input"
@@ -211,12 +211,12 @@ class TextReader:
         if self.lines:
             return NewTexts(blocks=self._answer(lines, size, self._read_plain), total=None)
         first = _parse_object(lines.first)[0]
-        if first and set(text_columns(self._texts, list(first))) <= set(first):
+        if first and set(DataSection.named(self._texts, list(first))) <= set(first):
             self.reporter.note(f"{STREAM} is read as JSON lines, a document in each")
             return NewTexts(blocks=self._answer(lines, size, self._read_objects), total=None)
         text = self._decode(b"".join(chain.from_iterable(lines)), STREAM)
         names = peek_names(text[:PEEKED])
-        if not (_OBJECTS.match(text) or set(text_columns(self._texts, names)) <= set(names)):
+        if not (_OBJECTS.match(text) or set(DataSection.named(self._texts, names)) <= set(names)):
             count = sum(1 for line in text.splitlines() if line.strip())
             if count > 1:
                 self.reporter.note(
@@ -263,7 +263,7 @@ class TextReader:
             if not line.strip():
                 continue
             entry, why = _parse_object(line)
-            names = text_columns(self._texts, list(entry))
+            names = DataSection.named(self._texts, list(entry))
             cells = [entry.get(name) for name in names]
             if not why and not set(names) <= set(entry):
                 why = (
@@ -337,7 +337,7 @@ class TextReader:
 
     def _name_texts(self, path: str, columns: Sequence[str]) -> list[str]:
         """The columns of texts: those of the run's corpus, else found as `train` finds them."""
-        names = text_columns(self._texts, columns)
+        names = DataSection.named(self._texts, columns)
         missing = self.text_column is None and not set(names) <= set(columns)
         found = self.guess(path) if missing else None
         if found is None:
@@ -346,7 +346,7 @@ class TextReader:
             f"{path} has no column '{next(name for name in names if name not in columns)}': texts "
             f"are the column {found.replace(',', ' and ')} (--text-column)"
         )
-        return text_columns(found, columns)
+        return DataSection.named(found, columns)
 
     def _identify(
         self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int

@@ -22,7 +22,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.functions import describe_value
 from plant_cli.api.read_only import read_only
-from plant_cli.data.words import count_in_order, find_words
+from plant_cli.data.words import count_in_order
 from plant_cli.relevance.relevance_table import WordStatistics
 
 Rows = npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ def propose(
     proposed: dict[str, ShortlistedLabels] = {}
     for name, (texts, words) in splits.items():
         found: list[Rows] = []
-        column_of = find_words(words, columns)
+        column_of = words.find_words(columns)
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), TEXTS_PER_BATCH):
                 part = texts[start : start + TEXTS_PER_BATCH]

@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
 
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 LABELS_LISTED = 200  # labels that a list holds
-DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
 DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
 PAIRS_MARKED = (
     1 << 18
@@ -282,12 +280,3 @@ def cut_rows(rows: int, width: int, pairs: int = DOCUMENT_LABEL_PAIRS) -> Iterat
     """Consecutive slices of rows, each of at most so many pairs and of at least one row."""
     step = max(1, pairs // max(1, width))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def cut_folds(documents: int, wanted: int) -> list[Ints]:
-    """Positions of those of two or more documents that are left out together, so that no more
-    than a fifth of them is missing at a time.
-    """
-    number = -(-wanted // max(1, documents // DOCUMENTS_PER_LEFT_OUT))
-    fold = np.random.default_rng(FIXED_SEED).permutation(wanted) % max(1, number)
-    return [np.flatnonzero(fold == part) for part in range(number)]

@@ -21,7 +21,7 @@ from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
-from plant_cli.data.words import drop_unused, word_frequencies
+from plant_cli.data.words import drop_unused
 from plant_cli.evaluation.threshold_tuning import Objective
 from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.dask_workers import working_at
@@ -301,7 +301,7 @@ def save_combination(
     corpus = given.corpus
     if combination.scorers is None:
         words = given.words("train")
-        common = find_common(word_frequencies(words), len(words))
+        common = find_common(words.frequencies, len(words))
         combination = replace(
             combination, common=frozenset(words.vocabulary[word] for word in common)
         )

@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 import transformers
-from plant_network.hardware import free_memory
+from plant_network.hardware import free_memory, sharing_mode
 from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_backbones.profile import HuggingFaceOptions
-from plant_cli.kit import sharing_mode
 
 ADAPTER = "default"  # peft's name of the one adapter
 UNMASKED = "plant_causal"

@@ -8,20 +8,17 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
 from plant_cli.kit import (
-    DOCUMENT_SCHEMA,
     BadRows,
     bare_name,
-    parts_of,
     read_lines,
     read_rows,
-    refuse_many,
-    resolve_titles,
     writing_text,
 )
 from plant_datasets.corpus_reader import (
@@ -58,11 +55,8 @@ def folder_load(data: DataSection, options: NoOptions) -> Dataset:
             "validation/ and test/",
         )
     dataset = reader.dataset(parts, titles)
-    return (
-        resolve_titles(dataset, data)
-        if any(bare_name(path).lower().endswith(".key") for path in reader.files)
-        else dataset
-    )
+    titled = any(bare_name(path).lower().endswith(".key") for path in reader.files)
+    return replace(dataset, titled=titled)
 
 
 def folder_recognise(data: DataSection) -> str | None:
@@ -114,9 +108,7 @@ def _read_folder(
         lines = list(read_lines(path, reader.bad, reader.data.encoding, ends=True))
         if len(reader.bad.rows) > known:  # a text without some of its lines would be another one
             broken += 1
-            refuse_many(
-                broken, reader.bad.rows[-1], (reader.data.encoding or "utf-8").upper(), texts=True
-            )
+            reader.bad.refuse_many(broken, (reader.data.encoding or "utf-8").upper(), "texts")
             continue
         labels = list(_read_key(reader, key, titles))
         reader.files += [path, key]
@@ -202,8 +194,8 @@ def _documents(
             split,
             (
                 row
-                for part in parts_of(dataset, split)
-                for row in part.select(*DOCUMENT_SCHEMA).collect().iter_rows()
+                for part in dataset.parts(split)
+                for row in part.select("doc_id", "text", "labels").collect().iter_rows()
             ),
         )
 

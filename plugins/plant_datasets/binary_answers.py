@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataSection
-from plant_cli.kit import collect, read_decision, text_columns
+from plant_cli.kit import collect, read_decision
 from plant_datasets.column_words import fold_name
 from plant_datasets.label_columns import CorpusTables
 from plant_datasets.people_columns import find_people
@@ -95,7 +95,7 @@ def apply_answers(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables
 
 def _hash_pair(columns: Sequence[str], data: DataSection) -> pl.Expr:
     """A number for the text and the label of a row."""
-    texts = [name for name in text_columns(data.text_column, columns) if name in columns]
+    texts = [name for name in DataSection.named(data.text_column, columns) if name in columns]
     cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in texts]
     return pl.struct(*cells, pl.col(data.labels_column)).hash()
 
@@ -192,7 +192,7 @@ def _repeat(tables: CorpusTables, text_column: str) -> bool:
     rows = distinct = 0
     for where, (table, _) in tables.items():
         columns = table.collect_schema().names()
-        names = [name for name in text_columns(text_column, columns) if name in columns]
+        names = [name for name in DataSection.named(text_column, columns) if name in columns]
         texts = collect(table.select(names), where)
         rows, distinct = rows + len(texts), distinct + texts.n_unique()
     return 0 < distinct <= _DISTINCT * rows

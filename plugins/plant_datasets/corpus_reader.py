@@ -16,8 +16,6 @@ import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError
 from plant_cli.kit import (
-    DOCUMENT_SCHEMA,
-    SUFFIXES,
     BadRows,
     bare_name,
     collect,
@@ -25,7 +23,6 @@ from plant_cli.kit import (
     peek_text,
     read_lines,
     spool,
-    with_parts,
 )
 
 ALIASES: dict[str, SplitName] = {
@@ -34,6 +31,11 @@ ALIASES: dict[str, SplitName] = {
     "development": "validation",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
+_COLUMNS: dict[str, pl.DataType] = {
+    "doc_id": pl.String(),
+    "text": pl.String(),
+    "labels": pl.List(pl.String()),
+}
 LINES_SAMPLED = 20  # lines that show a format
 _CHARACTERS = 1 << 25  # of a block of documents in memory
 _OVERHEAD = (
@@ -142,7 +144,7 @@ class CorpusReader:
             remarks=[*self.remarks, *self.bad.close()],
             names=self.names,
         )
-        return with_parts(dataset, pieces)
+        return dataset.with_parts(pieces)
 
 
 def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.LazyFrame]:
@@ -154,11 +156,11 @@ def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.Lazy
                 "text": [document.text for document in block],
                 "labels": [list(document.labels) for document in block],
             },
-            schema=DOCUMENT_SCHEMA,
+            schema=_COLUMNS,
         )
         for block in blocks
     )
-    first, second = next(frames, pl.DataFrame(schema=DOCUMENT_SCHEMA)), next(frames, None)
+    first, second = next(frames, pl.DataFrame(schema=_COLUMNS)), next(frames, None)
     return [first.lazy()] if second is None else spool(chain([first, second], frames))
 
 
@@ -244,7 +246,8 @@ def is_line_file(path: Path) -> bool:
 
 def find_file(folder: Path, *names: str) -> Path | None:
     """The first of these files that the folder has, compressed or not."""
-    paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES))
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    paths = (path for name in names for path in files if name in (path.name, bare_name(path)))
     return next((path for path in paths if path.is_file()), None)
 
 

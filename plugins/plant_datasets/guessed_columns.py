@@ -21,7 +21,6 @@ from plant_cli.kit import (
     find_label_form,
     read_vocabulary,
     shorten,
-    text_columns,
 )
 from plant_datasets.column_words import (
     ID_NAMES,
@@ -87,7 +86,7 @@ def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[st
     taken = [
         name
         for field in usual.keys() - open_
-        for name in text_columns(getattr(data, field), sample.columns)
+        for name in DataSection.named(getattr(data, field), sample.columns)
     ]
     left = sample.drop(
         "doc_id",
@@ -100,12 +99,12 @@ def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[st
     if "labels_column" in open_ and by_name:
         by_name = _prefer_known(by_name, joined, data)
         found["labels_column"] = _pick("labels_column", by_name, where)
-        left = left.drop(text_columns(found["labels_column"], left.columns))
+        left = left.drop(DataSection.named(found["labels_column"], left.columns))
     if "text_column" in open_ and (text := _guess_text(left, where)):
         found["text_column"] = text
         left = left.drop(text.split(","), strict=False)
     if "labels_column" in open_ - found.keys():
-        named = text_columns(found.get("text_column", data.text_column), sample.columns)
+        named = DataSection.named(found.get("text_column", data.text_column), sample.columns)
         texts = sample.select(name for name in named if name in sample.columns)
         joined = join_families(left)
         if labels := _prefer_known(weigh_labels(joined, texts), joined, data):

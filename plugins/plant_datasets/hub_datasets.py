@@ -22,10 +22,11 @@ from plant_cli.api import (
     missing_column,
     missing_package,
 )
-from plant_cli.kit import find_label_form, join_columns, label_field, text_columns
+from plant_cli.kit import find_label_form, join_columns
 from plant_datasets import HubOptions
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, split_by_hash
 from plant_datasets.label_columns import find_columns
+from plant_datasets.numbered_columns import label_field
 
 _DESCRIBED = 1 << 24  # bytes of a description that is read
 
@@ -188,7 +189,7 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
     and the number of the row.
     """
     features: Mapping[str, Any] = table.features
-    texts = text_columns(data.text_column, list(features))
+    texts = DataSection.named(data.text_column, list(features))
     held, _ = label_field(data.labels_column, list(features))
     for name in (*texts, held):
         if name not in features:

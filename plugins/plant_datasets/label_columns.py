@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from plant_cli.api import DataError, DataSection
-from plant_cli.kit import collect, find_label_form, show_names, text_columns
+from plant_cli.kit import collect, find_label_form, show_names
 from plant_datasets.annotations import ABOUT, answer_labels
 from plant_datasets.guessed_columns import mean_lengths
 from plant_datasets.numbered_columns import join_cells
@@ -101,7 +101,7 @@ def find_columns(
     if usual and (tool := _find_tool(tables, columns, data)) is not None:
         return tool
     reserved = {
-        *text_columns(data.text_column, columns),
+        *DataSection.named(data.text_column, columns),
         data.split_column,
         data.id_column,
         "doc_id",
@@ -127,7 +127,7 @@ def find_columns(
             todo="name one column of labels, or columns of 0 and 1",
         )
     texts = data.text_column
-    if usual and any(name not in columns for name in text_columns(texts, columns)):
+    if usual and any(name not in columns for name in DataSection.named(texts, columns)):
         lengths = mean_lengths(collect(table.drop(labels).head(_SAMPLE), where))
         texts = max(lengths, key=lambda name: lengths[name], default=texts)
         further = ",".join(
@@ -138,7 +138,9 @@ def find_columns(
             + (f" (--text-column {further} takes more)" if further != texts else "")
         )
     if usual and (
-        rival := _find_rival(table.drop(labels, *text_columns(texts, columns), strict=False), where)
+        rival := _find_rival(
+            table.drop(labels, *DataSection.named(texts, columns), strict=False), where
+        )
     ):
         listed = ",".join(labels[:_SHOWN]) + (",…" if len(labels) > _SHOWN else "")
         raise DataError(
@@ -229,7 +231,7 @@ def _find_answers(table: pl.LazyFrame, data: DataSection, where: str) -> str | N
     `DataError` if several have them.
     """
     sample = collect(table.head(_SAMPLE), where)
-    about = {*ABOUT, *text_columns(data.text_column, sample.columns)}
+    about = {*ABOUT, *DataSection.named(data.text_column, sample.columns)}
     left = [
         name for name in sample.columns if name not in about and sample[name].dtype == pl.String
     ]

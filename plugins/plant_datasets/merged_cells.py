@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from plant_cli.api import DataSection
-from plant_cli.kit import collect, label_field, text_columns
+from plant_cli.kit import collect
+from plant_datasets.numbered_columns import label_field
 
 _SAMPLE = 500  # rows that are looked at
 _SHARE = 0.1  # of them hold a label without a text: fewer are rows that lost something
@@ -19,7 +20,7 @@ def fill_merged_cells(
     """
     schema = table.collect_schema()
     held = label_field(data.labels_column, schema.names())[0]
-    texts = text_columns(data.text_column, schema.names())
+    texts = DataSection.named(data.text_column, schema.names())
     others = [name for name in schema if name != held]
     nested = any(schema[name].is_nested() for name in others)
     if schema.get(held) != pl.String or nested or not {*texts} <= {*others}:

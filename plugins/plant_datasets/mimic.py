@@ -15,7 +15,7 @@ from plant_formats.classifications import System, add_dot
 from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line
-from plant_cli.kit import SUFFIXES, collect, read_rows, scan_table, show_names
+from plant_cli.kit import bare_name, collect, read_rows, scan_table, show_names
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, choose_split
 
 Kind = Literal["diagnosis", "procedure"]
@@ -101,13 +101,12 @@ def find_table(root: Path, name: str) -> Path:
     """The file of a table, `.csv` or compressed, at most three folders down, in any case;
     `DataError` if there is none or several.
     """
-    wanted = {f"{name}.csv{suffix}".lower() for suffix in ("", *SUFFIXES)}
     patterns = ("*", "*/*", "*/*/*", "*/*/*/*")
     paths = [
         path
         for pattern in patterns
         for path in sorted(root.glob(pattern))
-        if path.name.lower() in wanted and path.is_file()
+        if bare_name(path).lower() == f"{name}.csv".lower() and path.is_file()
     ]
     if len(paths) != 1:
         raise DataError(

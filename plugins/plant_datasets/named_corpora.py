@@ -27,7 +27,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
-from plant_cli.kit import BadRows, find_used_labels, read_bytes, read_lines
+from plant_cli.kit import BadRows, read_bytes, read_lines
 from plant_datasets import (
     CARDS,
     FORMATS,
@@ -108,7 +108,12 @@ def count_corpus(dataset: Dataset) -> dict[str, int]:
     counts: dict[str, int] = {
         name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()
     }
-    counts["labels"] = find_used_labels(dataset).len()
+    frames = dataset.splits.values()
+    labels = pl.concat(
+        [frame.select(pl.col("labels").explode().cast(pl.String)) for frame in frames]
+    )
+    named = pl.col("labels").str.strip_chars().replace("", None).drop_nulls()
+    counts["labels"] = int(labels.select(named.n_unique()).collect().item())
     if dataset.labels is not None:
         counts["label names"] = int(dataset.labels.select(pl.len()).collect().item())
     return counts

@@ -9,7 +9,6 @@ from itertools import groupby
 import polars as pl
 
 from plant_cli.api import DataSection
-from plant_cli.kit import text_columns
 from plant_datasets.column_words import read_meaning
 
 _NUMBERED = re.compile(r"(.*?\D)[ _.-]?0*(\d+)")
@@ -69,5 +68,13 @@ def join_cells(names: Sequence[str]) -> pl.Expr:
 def has_labels(data: DataSection, columns: Iterable[str]) -> bool:
     """Whether a table has the columns of labels that the section names with commas."""
     known = set(columns)
-    names = text_columns(data.labels_column, list(known))
+    names = DataSection.named(data.labels_column, list(known))
     return len(names) > 1 and known.issuperset(names)
+
+
+def label_field(given: str, columns: Sequence[str]) -> tuple[str, str]:
+    """The column of the labels and the key of the objects in it that an option such as
+    `genres.name` names; "": no key.
+    """
+    name, _, key = given.partition(".")
+    return (name, key) if given not in columns and key and name in columns else (given, "")

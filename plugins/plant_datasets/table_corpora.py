@@ -26,28 +26,20 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.kit import (
-    FORMATS,
-    LINES_LISTED,
     MISSING,
     BadRows,
     LabelForm,
     base_name,
     collect,
-    count_rows,
-    find_fallback,
     find_label_form,
     join_columns,
-    label_field,
     peek_columns,
-    read_bytes,
     read_vocabulary,
     scan_table,
     shorten,
     show_names,
     table_format,
-    text_columns,
     whole_numbers,
-    with_parts,
 )
 from plant_datasets.annotations import ANNOTATIONS
 from plant_datasets.binary_answers import apply_answers
@@ -62,7 +54,7 @@ from plant_datasets.guessed_columns import (
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 from plant_datasets.merged_cells import fill_merged_cells
-from plant_datasets.numbered_columns import has_labels
+from plant_datasets.numbered_columns import has_labels, label_field
 from plant_datasets.people_columns import choose_person, join_people
 
 _MEANINGS = {
@@ -72,6 +64,7 @@ _MEANINGS = {
     "--id-column": "a column with an id for each document",
 }
 _NAMED = 12  # files in a remark
+_LISTED = 10  # rows in a remark
 _MISSPELT = 0.75  # likeness from which a column is the one of splits: `polarity` has 0.6
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
@@ -127,7 +120,7 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
         evidence=tables["evidence"],
         excluded=tables["excluded"],
     )
-    return with_parts(dataset, parts)
+    return dataset.with_parts(parts)
 
 
 def _read_beside(
@@ -206,7 +199,9 @@ def _peek(path: Path, data: DataSection) -> list[str]:
     except (PlantError, OSError):
         return []
     labels = [] if has_labels(data, columns) else [label_field(data.labels_column, columns)[0]]
-    return columns if {*text_columns(data.text_column, columns), *labels} <= set(columns) else []
+    return (
+        columns if {*DataSection.named(data.text_column, columns), *labels} <= set(columns) else []
+    )
 
 
 def _enter(folder: Path) -> Path:
@@ -287,7 +282,7 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
         raise DataError(
             "the folder holds no training file",
             where=f"{folder}: {', '.join(names[:12]) or 'empty'}",
-            expected=f"train.parquet (or {', '.join(FORMATS[1:])}), and if there are, validation "
+            expected="train.parquet (or .jsonl, .ndjson, .json, .csv, .tsv), and if there are, validation "
             "and test",
             todo="name the files so, or name one file that has a split column",
         )
@@ -442,9 +437,9 @@ def _map_tables(
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
         held, key = label_field(data.labels_column, schema.names())
-        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {
-            held: "--labels-column"
-        }
+        wanted = dict.fromkeys(
+            DataSection.named(data.text_column, schema.names()), "--text-column"
+        ) | {held: "--labels-column"}
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in schema:
@@ -465,7 +460,7 @@ def _map_tables(
     mapped, partial_rows = {}, []
     for where, (table, prefix) in tables.items():
         whole = cells[where] if cells[where].dtype == pl.String else None
-        starts = range(0, max(1, count_rows(table, where)), PIECE)
+        starts = range(0, max(1, collect(table.select(pl.len()), where).item()), PIECE)
         as_written, complete = True, True
         for start in starts:
             piece = table.select(held).slice(start, PIECE)
@@ -499,8 +494,8 @@ def _map_tables(
             else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
         )
     if partial_rows:
-        listed = ", ".join(f"{row:,}" for row in partial_rows[:LINES_LISTED]) + (
-            ", …" if len(partial_rows) > LINES_LISTED else ""
+        listed = ", ".join(f"{row:,}" for row in partial_rows[:_LISTED]) + (
+            ", …" if len(partial_rows) > _LISTED else ""
         )
         remarks.append(
             f"{len(partial_rows):,} rows have missing values among their labels, and keep the "
@@ -524,7 +519,7 @@ def _map_columns(
     """The rows of a piece that begins at row `start`."""
     columns = table.collect_schema().names()
     ids = data.id_column or ("doc_id" if "doc_id" in columns else None)
-    texts = text_columns(data.text_column, columns)
+    texts = DataSection.named(data.text_column, columns)
     written = [name for name in texts if table.collect_schema()[name] == pl.String]
     used = {*texts, label_field(data.labels_column, columns)[0], ids, "doc_id", "text", "labels"}
     piece = table.slice(start, PIECE)
@@ -632,14 +627,11 @@ def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the
     documents.
     """
-    encoding = (
-        None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
-    )
-    table = scan_table(path, encoding=encoding)
+    table = scan_table(path, fallback=data.encoding)
     schema = table.collect_schema()
     if what == "labels":
         if "label" not in schema or ("title" not in schema and {"id", "uri", "code"} & {*schema}):
-            return read_vocabulary(path, encoding=encoding)[0].lazy()
+            return read_vocabulary(path, encoding=data.encoding)[0].lazy()
         return (
             table if "title" in schema else table.with_columns(title=pl.lit(None, dtype=pl.String))
         )

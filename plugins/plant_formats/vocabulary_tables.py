@@ -15,7 +15,6 @@ import polars as pl
 
 from plant_cli.api import DataError, VocabularyFile
 from plant_cli.kit import (
-    LISTED_FIELDS,
     VOCABULARY_SCHEMA,
     bare_key,
     collect,
@@ -202,7 +201,8 @@ def _require_columns(
         (
             column
             for name, column in sources.items()
-            if name not in LISTED_FIELDS and table.schema[column].is_nested()
+            if not VOCABULARY_SCHEMA.get(name, pl.String()).is_nested()
+            and table.schema[column].is_nested()
         ),
         None,
     )
@@ -402,7 +402,9 @@ def _dot_codes(
         dotted = codes if system is None else pl.Series([add_dot(code, system) for code in codes])
         parts.append((_count_known(dotted, used), str(version), part.with_columns(label=dotted)))
     parts.sort(key=lambda part: -part[0])
-    rows = pl.concat([part for _, _, part in parts]).with_columns(key=bare_key(pl.col("label")))
+    rows = pl.concat([part for _, _, part in parts]).with_columns(
+        key=pl.col("label").str.to_lowercase().str.replace_all(".", "", literal=True)
+    )
     chosen = rows.unique("key", keep="first", maintain_order=True).select("key", "version")
     kept = rows.join(chosen, on=["key", "version"], how="semi", maintain_order="left")
     dropped = rows.height - kept.height

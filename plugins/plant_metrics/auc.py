@@ -20,8 +20,9 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from plant_cli.api import AllScores
-from plant_cli.kit import Floats, Integers
 
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 LANES = 128

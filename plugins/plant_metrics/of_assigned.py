@@ -8,23 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
 from plant_cli.kit import (
-    Booleans,
-    Floats,
     average_present_f1,
     count_assignments,
-    count_gold,
     divide,
-    find_assigned,
     find_hits,
-    labels_counted,
     mean_of_documents,
     score_f1,
-    split_counters,
 )
+
+Floats = npt.NDArray[np.float64]
 
 
 def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
@@ -37,24 +34,26 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
     assigned labels is 0. weighted-F1 weighs each label by its gold documents, unseen ones, of F1 0,
     included.
     """
-    assigned = find_assigned(data)
+    assigned = data.assigned
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
-    pooled = np.column_stack([right, assigned.sum(axis=1), count_gold(data)]).astype(np.float64)
+    pooled = np.column_stack([right, assigned.sum(axis=1), data.gold.sum(axis=1)]).astype(
+        np.float64
+    )
     by_document = score_f1(pooled[:, 0], pooled[:, 1], pooled[:, 2])
     counters = count_assignments(data)
-    counted = labels_counted(data)
+    counted = data.counted
 
     def average_precision(sums: Floats) -> Floats:
-        tp, chosen, _ = split_counters(sums)
+        tp, chosen, _ = np.split(sums, 3, axis=1)
         return _mean(divide(tp, chosen), counted)
 
     def average_recall(sums: Floats) -> Floats:
-        tp, _, gold = split_counters(sums)
+        tp, _, gold = np.split(sums, 3, axis=1)
         return _mean(divide(tp, gold), counted)
 
     def average_all(sums: Floats) -> Floats:
         """The mean F1 of all labels counted; a label with neither gold nor prediction has 0."""
-        return _mean(score_f1(*split_counters(sums)), counted)
+        return _mean(score_f1(*np.split(sums, 3, axis=1)), counted)
 
     def average_present(sums: Floats) -> Floats:
         """The mean F1 of the labels counted that some document of the (resampled) split has."""
@@ -67,7 +66,7 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
     def weigh_by_gold(sums: Floats) -> Floats:
         """The mean F1 of the gold assignments, each with the F1 of its label."""
-        tp, chosen, gold = split_counters(sums)
+        tp, chosen, gold = np.split(sums, 3, axis=1)
         return divide((score_f1(tp, chosen, gold) * gold).sum(axis=1), gold.sum(axis=1))
 
     variants = {"all": average_all, "present": average_present, "harmonic": harmonic}
@@ -90,9 +89,9 @@ def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
 
     An assigned label that is no column of gold is a wrong one.
     """
-    assigned = find_assigned(data)
+    assigned = data.assigned
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
-    wrong = assigned.sum(axis=1) + count_gold(data) - 2 * right
+    wrong = assigned.sum(axis=1) + data.gold.sum(axis=1) - 2 * right
     loss = mean_of_documents("Hamming-loss", wrong / max(1, data.gold.shape[1]))
     return [
         mean_of_documents("subset-accuracy", (wrong == 0).astype(np.float64)),
@@ -121,7 +120,7 @@ def _pool(name: str, counts: Floats) -> list[MetricValue]:
     ]
 
 
-def _mean(values: Floats, counted: Booleans) -> Floats:
+def _mean(values: Floats, counted: npt.NDArray[np.bool_]) -> Floats:
     return values @ counted / max(int(counted.sum()), 1)
 
 

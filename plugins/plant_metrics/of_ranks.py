@@ -8,17 +8,13 @@ it could not know.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
 from plant_cli.kit import (
-    Floats,
-    Integers,
-    count_gold,
     divide,
     find_hits,
-    find_predicted,
-    labels_counted,
     mean_of_documents,
     ratio_of_sums,
 )
@@ -31,6 +27,9 @@ from plant_metrics import (
     RecallOptions,
     TopF1Options,
 )
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[MetricValue]:
@@ -49,7 +48,7 @@ def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue
     Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif.
     `settings["f1_at_k"] = "means"` takes the F1 of the two means.
     """
-    hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), count_gold(data)
+    hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), data.gold.sum(axis=1)
     if data.settings.get("f1_at_k") == "means":
         ones = np.ones(len(gold))
         return [
@@ -85,7 +84,7 @@ def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValu
     """
     if data.settings.get("recall_by", "gold") == "smaller":
         return _capped(data, options.k, "R")
-    hits, gold = _hits_at(data, options.k), count_gold(data)
+    hits, gold = _hits_at(data, options.k), data.gold.sum(axis=1)
     return [mean_of_documents(f"R@{k}", divide(hits[k], gold)) for k in options.k]
 
 
@@ -96,7 +95,7 @@ def compute_capped_recall(data: MetricInput, options: CappedRecallOptions) -> li
 
 def compute_r_precision(data: MetricInput, options: object) -> list[MetricValue]:
     """Hits among the first |Y|, divided by |Y|."""
-    gold = count_gold(data)
+    gold = data.gold.sum(axis=1)
     within = np.arange(data.top.shape[1]) < gold[:, None]
     hits = find_hits(data.top, data.gold) & within
     return [mean_of_documents("R-precision", divide(hits.sum(axis=1), gold))]
@@ -108,7 +107,9 @@ def compute_average_precision(data: MetricInput, options: object) -> list[Metric
     """
     hits = find_hits(data.top, data.gold)
     precisions = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-    return [mean_of_documents("MAP", divide((precisions * hits).sum(axis=1), count_gold(data)))]
+    return [
+        mean_of_documents("MAP", divide((precisions * hits).sum(axis=1), data.gold.sum(axis=1)))
+    ]
 
 
 def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
@@ -120,7 +121,7 @@ def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricV
     `settings["label_set"] = "all"`). A document without any such label counts 0; one without gold
     counts `settings["ndcg_of_empty"]` (0).
     """
-    counted = labels_counted(data)
+    counted = data.counted
     reach = max(options.k)
     top = data.top[:, :reach]
     hits = find_hits(top, data.gold) & counted[top]
@@ -133,7 +134,7 @@ def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricV
     values = []
     for k in options.k:
         per_document = divide(gains[:, min(k, hits.shape[1])], best[np.minimum(k, attainable)])
-        per_document[count_gold(data) == 0] = data.settings.get("ndcg_of_empty", 0.0)
+        per_document[data.gold.sum(axis=1) == 0] = data.settings.get("ndcg_of_empty", 0.0)
         values.append(mean_of_documents(f"nDCG@{k}", per_document))
     return values
 
@@ -145,13 +146,13 @@ def _hits_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
 
 def _sizes_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
     """What P@k divides by, of each document."""
-    returned = find_predicted(data).sum(axis=1)
+    returned = data.predicted.sum(axis=1)
     shared = data.settings.get("precision_by", "k") == "returned"
     return {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in cut_offs}
 
 
 def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricValue]:
-    hits, gold = _hits_at(data, cut_offs), count_gold(data)
+    hits, gold = _hits_at(data, cut_offs), data.gold.sum(axis=1)
     capped: dict[int, Floats] = {k: divide(hits[k], np.minimum(k, gold)) for k in cut_offs}
     return [mean_of_documents(f"{name}@{k}", values) for k, values in capped.items()]
 
@@ -197,7 +198,7 @@ def inverse_propensities(data: MetricInput, options: PropensityOptions) -> Float
     """
     factor = (np.log(max(data.train_documents, 1)) - 1.0) * (options.b + 1.0) ** options.a
     weights: Floats = 1.0 + factor * (data.train_counts + options.b) ** -options.a
-    return np.where(labels_counted(data), weights, 0.0)
+    return np.where(data.counted, weights, 0.0)
 
 
 def compute_weighted(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:

@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
 
 import torch
 
 from plant_cli.api import MachineSection
-from plant_cli.api.errors import ResourceError
+from plant_cli.api.errors import ComponentError, ResourceError
 from plant_cli.runs.machine import available_memory, bound_heaps, resident_memory
-from plant_cli.runs.processes import default_threads, local_rank, process_count
+from plant_cli.runs.processes import default_threads, local_rank, process_count, was_launched
 from plant_network.compute import in_one_thread
 from plant_network.group import SINGLE_PROCESS, Processes, join_processes
 
@@ -140,3 +142,24 @@ def free_unused(device: torch.device) -> None:
     """Give back what torch keeps of a card's memory without using it."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
+    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP),
+    or DeepSpeed's engine.
+    """
+    if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        if find_spec("deepspeed") is None:
+            raise ComponentError(
+                "the launch configuration asks for DeepSpeed, which is not installed",
+                where="distributed_type: DEEPSPEED",
+                expected="the package deepspeed in this environment",
+                todo="pip install deepspeed, or distributed_type: FSDP, which needs no further "
+                "package",
+            )
+        return "deepspeed"
+    return (
+        "fsdp"
+        if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true"
+        else "whole"
+    )

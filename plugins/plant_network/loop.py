@@ -18,14 +18,13 @@ from torch import Tensor
 from plant_cli.api import ArtefactError, TrainingError
 from plant_cli.data.files import write_json_lines
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER, HISTORY
-from plant_cli.runs.processes import sharing_mode
 from plant_cli.runs.session import Session, stopped
 from plant_cli.scoring.top_labels import Room
 from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
 from plant_network import checkpointing
 from plant_network.assembly import Network
 from plant_network.checkpointing import TrainingState, draw_curve, open_tracker
-from plant_network.hardware import Hardware, free_unused
+from plant_network.hardware import Hardware, free_unused, sharing_mode
 from plant_network.materials import cut_step, make_steps, micro_sizes, padding_share
 from plant_network.optimiser import (
     Rates,

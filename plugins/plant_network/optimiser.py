@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
-from plant_cli.runs.processes import sharing_mode
 from plant_cli.training.training_options import SPARSE_FROM, LayerRates, Schedule, layer_share
 from plant_network.assembly import Network
+from plant_network.hardware import sharing_mode
 
 NUMBERS_PER_BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in

@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from plant_cli.api import Analyser, Documents, Evidence, Reading, Reporter, TokenBatch
 from plant_cli.data.blocks import work_ahead
-from plant_cli.data.words import find_words
 from plant_cli.scoring.cuts import measure_cut, tokenize
 from plant_cli.scoring.top_labels import Room
 from plant_network.answers import encode
@@ -56,7 +55,7 @@ def match_words(
     """Match the words of each text with its tokens, by their offsets; `vocabulary` has the
     words of the relevance table.
     """
-    row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
+    row_of = words.find_words({word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
     for text, spans, (begin, end) in zip(texts, tokens.spans, ends, strict=True):
         distinct, firsts, numbers = np.unique(

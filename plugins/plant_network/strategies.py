@@ -18,10 +18,9 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from plant_cli.api import Reporter, UsageError
-from plant_cli.runs.processes import sharing_mode
 from plant_network.assembly import Network
 from plant_network.group import SINGLE_PROCESS, Processes, gather_full
-from plant_network.hardware import Hardware
+from plant_network.hardware import Hardware, sharing_mode
 from plant_network.optimiser import Group, RowAdamW, touched_rows
 
 

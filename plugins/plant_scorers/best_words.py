@@ -17,8 +17,6 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     LABELS_LISTED,
-    count_known,
-    cut_folds,
     keep_best,
     pack_matrix,
     pack_strings,
@@ -27,6 +25,7 @@ from plant_cli.kit import (
     unpack_strings,
 )
 from plant_scorers import TableOptions
+from plant_scorers.lexical import count_known
 from plant_scorers.sparse_products import score_blocks
 
 COUNTED_WORDS = (1, 2, 3, 5)  # how many best words of a document may count
@@ -45,7 +44,7 @@ def fit(options: TableOptions, given: ScorerInput) -> FittedScorer:
     scorer = BestWordScorer.make(given, best, 0.1 if options.prior is None else options.prior)
     if len(given.rows) == 0 or len(given.documents) < 2:
         return FittedScorer(scorer=scorer)
-    parts, folds = [], cut_folds(len(given.documents), len(given.rows))
+    parts, folds = [], given.cut_folds()
     with given.reporter.progress("table", len(folds), "parts left out") as task:
         for fold in folds:
             rows = given.rows[fold]

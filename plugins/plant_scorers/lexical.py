@@ -18,11 +18,9 @@ from scipy.sparse import csr_array, diags_array, hstack, vstack
 from plant_cli.api.scorers import Documents, short_ends
 from plant_cli.kit import (
     LABELS_LISTED,
-    LONGEST_REMEMBERED,
     SparseScores,
     at_most,
     choose_columns,
-    document_frequencies,
     keep_best,
     map_blocks,
     no_scores,
@@ -44,6 +42,20 @@ def inverse_frequency(
 
 WEIGHT_OF_NUMBERS = 0.3
 _NUMBERED = re.compile(r"\d")
+
+
+def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
+    """How often each word that has a column is in each document, csr [B, V] float64, columns
+    ascending.
+    """
+    return choose_columns(documents.counts, documents.find_words(columns), len(columns))
+
+
+def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
+    """How many documents have each term [V], from counts csr [B, V] without stored zeros or
+    repeats.
+    """
+    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
 def weigh_numbers(terms: Sequence[str]) -> AnyFloats:
@@ -172,10 +184,8 @@ def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     return choose_columns(counts, columns, len(numbers))
 
 
-WORDS_ONCE, WORDS_KEPT = (
-    1 << 14,
-    1 << 16,
-)  # words of a vocabulary that are not looked up one by one any more, and words that are kept: 20 MB
+WORDS_ONCE = 1 << 14  # words of a vocabulary that are not looked up one by one any more
+WORDS_KEPT, LONGEST_KEPT = 1 << 16, 64  # words that are kept, and their characters: 20 MB
 
 
 class GramColumns(dict[str, int]):
@@ -201,7 +211,7 @@ class GramColumns(dict[str, int]):
         columns = array("i", [column for column in found if column is not None]).tobytes()
         if len(self._kept) >= WORDS_KEPT:
             self._kept.clear()
-        if len(word) <= LONGEST_REMEMBERED:
+        if len(word) <= LONGEST_KEPT:
             self._kept[word] = columns
         return columns
 

@@ -15,7 +15,6 @@ from scipy.sparse import csc_array, csr_array
 
 from plant_cli.api.scorers import short_ends
 from plant_cli.kit import (
-    DOCUMENT_LABEL_PAIRS,
     LABELS_LISTED,
     SparseScores,
     at_most,
@@ -31,6 +30,7 @@ Floats32 = npt.NDArray[np.float32]
 AnyFloats = npt.NDArray[np.floating[Any]]
 
 BYTES_OF_A_PAIR = 48  # several numbers of each are held
+PAIRS_TOGETHER = 1 << 24  # (document, label) pairs that a thread holds, at most
 BLOCKS_TOGETHER = 8  # threads, at most
 
 
@@ -50,9 +50,7 @@ def score_blocks(
     """
     threads = min(default_threads(), BLOCKS_TOGETHER)
     blocks = list(
-        cut_rows(
-            documents, max(labels, held), at_most(DOCUMENT_LABEL_PAIRS, BYTES_OF_A_PAIR * threads)
-        )
+        cut_rows(documents, max(labels, held), at_most(PAIRS_TOGETHER, BYTES_OF_A_PAIR * threads))
     )
     threads = min(len(blocks), threads)
 

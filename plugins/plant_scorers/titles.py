@@ -17,7 +17,6 @@ from scipy.sparse import csr_array
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     cut_rows,
-    document_frequencies,
     pack_matrix,
     pack_strings,
     unpack_matrix,
@@ -31,6 +30,7 @@ from plant_scorers.lexical import (
     cut_leads,
     cut_vocabulary,
     cut_word,
+    document_frequencies,
     inverse_frequency,
     make_vectors,
     number_grams,

@@ -18,13 +18,9 @@ from scipy.sparse import csr_array, eye_array, hstack
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.api.scorers import short_ends
 from plant_cli.kit import (
-    Share,
     choose_columns,
-    count_in_blocks,
     cut_blocks,
-    document_frequencies,
     find_pairs,
-    find_words,
     map_blocks,
     pack_strings,
     unpack_strings,
@@ -33,6 +29,7 @@ from plant_scorers.lexical import (
     GramColumns,
     count_pieces,
     cut_vocabulary,
+    document_frequencies,
     inverse_frequency,
     inverse_lengths,
     join_views,
@@ -105,7 +102,7 @@ class Vectoriser:
             for terms in ((empty.words, grams) if pieces else (empty.words,))
         ]
         cells = 0
-        for counted in empty.count_terms(documents, count_in_blocks(documents), map_blocks):
+        for counted in empty.count_terms(documents, documents.count_blocks(), map_blocks):
             cells += sum(counts.nnz for counts in counted)
             for frequency, counts in zip(frequencies, counted, strict=True):
                 frequency += document_frequencies(counts)
@@ -126,7 +123,7 @@ class Vectoriser:
             return join_views(parts)
 
         vectors = stack_rows(
-            map(weigh, empty.count_terms(documents, count_in_blocks(documents), map_blocks)),
+            map(weigh, empty.count_terms(documents, documents.count_blocks(), map_blocks)),
             len(documents),
             len(fitted.idf),
             cells,
@@ -148,13 +145,16 @@ class Vectoriser:
         return np.split(self.idf, [len(self.words)])
 
     def count_terms(
-        self, documents: Documents, counts: Iterable[csr_array], share: Share = map
+        self,
+        documents: Documents,
+        counts: Iterable[csr_array],
+        share: Callable[..., Iterator[Any]] = map,
     ) -> Iterator[list[csr_array]]:
         """How often each word, and each n-gram, is in documents, by counts of all words of some
         after others; `share` is like `map`.
         """
         columns, cut = (
-            find_words(documents, self.words),
+            documents.find_words(self.words),
             cut_vocabulary(documents, self.pieces) if self.pieces else None,
         )
         return share(partial(_count_terms, columns, len(self.words), cut), counts)
@@ -184,7 +184,7 @@ class Vectoriser:
         def make() -> csr_array:
             own = choose_columns(
                 eye_array(len(document.vocabulary), format="csr"),
-                find_words(document, self.words),
+                document.find_words(self.words),
                 len(self.words),
             )
             return (

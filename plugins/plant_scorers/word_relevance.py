@@ -18,19 +18,16 @@ from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     LABELS_LISTED,
     choose_columns,
-    count_in_blocks,
-    count_known,
-    find_words,
     mutual_information,
     no_scores,
     pack_matrix,
     pack_strings,
     unpack_matrix,
     unpack_strings,
-    word_frequencies,
 )
 from plant_scorers import WordsOptions
 from plant_scorers.lexical import (
+    count_known,
     inverse_frequency,
     leave_out_words,
     make_vectors,
@@ -61,10 +58,10 @@ def positive_information(
 def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     """Relevance of words for labels from the training documents; left-out scores are exact."""
     documents = given.documents
-    frequencies = word_frequencies(documents)
+    frequencies = documents.frequencies
     known = frequencies >= min(options.min_df, max(1, len(documents) - 1))
     words, frequencies = tuple(compress(documents.vocabulary, known)), frequencies[known]
-    counted = (csr_array(counts[:, known]) for counts in count_in_blocks(documents))
+    counted = (csr_array(counts[:, known]) for counts in documents.count_blocks())
     counts = stack_rows(counted, len(documents), len(words), int(frequencies.sum()))
     weights = weigh_numbers(words)
     idf = (inverse_frequency(len(documents), frequencies) * weights).astype(np.float32)
@@ -157,7 +154,7 @@ class WordScorer:
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """Relevance times value of each word."""
         places, products = (
-            find_words(document, self._places),
+            document.find_words(self._places),
             self.relevance[list(labels)].multiply(self._transform(document)),
         )
         columns, known = np.full(len(self.words), -1), np.flatnonzero(places >= 0)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Counts, NoOptions
-from plant_cli.kit import divide_by_joint_entropy, entropy
+from plant_cli.kit import divide_by_joint_entropy
 from plant_cli.kit import mutual_information as measure_information
 from plant_signals import RandomOptions
 
@@ -26,10 +26,9 @@ def jaccard(counts: Counts, options: NoOptions) -> Floats:
     """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both
     tell; 0 where nothing is told.
     """
-    gain = measure_information(counts)
     _, word, label = _floats(counts)
     return divide_by_joint_entropy(
-        gain, entropy(word / counts.n_docs), entropy(label / counts.n_docs)
+        measure_information(counts), word / counts.n_docs, label / counts.n_docs
     )
 
 

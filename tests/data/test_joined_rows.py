@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from plant_cli.api import DataSection, Dataset, SilentReporter
-from plant_cli.data.documents import parts_of, with_parts
 from plant_cli.data.joined_rows import join_rows
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
@@ -70,9 +69,9 @@ def test_a_corpus_in_pieces_is_joined_across_them() -> None:
     rows = rows_of(ids=False)
     dataset = make(rows)
     parts = [dataset.splits["train"].slice(start, 2) for start in range(0, len(rows), 2)]
-    joined, _ = join_rows(with_parts(dataset, {"train": parts}))
+    joined, _ = join_rows(dataset.with_parts({"train": parts}))
     assert list(read(joined).values())[2] == ["c", "a", "d"]
-    assert sum(part.collect().height for part in parts_of(joined, "train")) == 6
+    assert sum(part.collect().height for part in joined.parts("train")) == 6
 
 
 def test_a_document_of_several_splits_is_kept_where_training_does_not_see_it() -> None:

@@ -27,7 +27,7 @@ from polars.exceptions import ComputeError, PanicException
 from polars.testing import assert_frame_equal
 from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api import DataError, Interrupted, Purpose
+from plant_cli.api import DataError, DataSection, Interrupted, Purpose
 from plant_cli.data import tables, text_tables
 from plant_cli.data.lines import BadRows
 from plant_cli.data.parquet import panics_as_errors, speaks_of_shortage, write_frames
@@ -38,7 +38,6 @@ from plant_cli.data.tables import (
     peek_columns,
     scan_table,
     table_format,
-    text_columns,
     whole_numbers,
     write_table,
     write_text_batches,
@@ -191,8 +190,8 @@ def test_fractions_are_no_whole_numbers() -> None:
 
 
 def test_several_columns_become_one_text() -> None:
-    assert text_columns("title,abstract", ["title", "abstract"]) == ["title", "abstract"]
-    assert text_columns("a,b", ["a,b"]) == ["a,b"]
+    assert DataSection.named("title,abstract", ["title", "abstract"]) == ["title", "abstract"]
+    assert DataSection.named("a,b", ["a,b"]) == ["a,b"]
     frame = pl.DataFrame({"a": ["x", " ", None], "b": ["y ", "z", None]})
     assert frame.select(join_columns(["a", "b"])).to_series().to_list() == ["x\ny", "z", ""]
 

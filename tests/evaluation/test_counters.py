@@ -52,37 +52,32 @@ def test_hits_are_gold_labels_and_never_padding():
 
 
 def test_gold_predicted_and_counted_labels():
-    assert metrics.count_gold(make_input()).tolist() == [
-        2,
-        0,
-        1,
-    ]  # with those that no training document has
-    assert metrics.find_predicted(make_input()).tolist() == [
+    assert make_input().predicted.tolist() == [
         [True, True],
         [True, False],
         [True, True],
     ]  # −1 with a score is outside gold
-    assert metrics.labels_counted(make_input()).tolist() == [True, True, False]
-    assert metrics.labels_counted(make_input(settings={"label_set": "all"})).all()
+    assert make_input().counted.tolist() == [True, True, False]
+    assert make_input(settings={"label_set": "all"}).counted.all()
 
 
 def test_assigned_are_the_scores_at_or_above_the_threshold():
-    assert metrics.find_assigned(make_input(threshold=0.6)).tolist() == [
+    assert make_input(threshold=0.6).assigned.tolist() == [
         [True, False],
         [True, False],
         [True, True],
     ]
-    assert metrics.find_assigned(make_input(threshold=np.array([0.9, 0.65, 0.3]))).tolist() == [
+    assert make_input(threshold=np.array([0.9, 0.65, 0.3])).assigned.tolist() == [
         [True, False],
         [False, False],
         [True, False],
     ]
-    assert not metrics.find_assigned(make_input(threshold=-np.inf))[1, 1]
+    assert not make_input(threshold=-np.inf).assigned[1, 1]
 
 
 def test_counters_stand_side_by_side():
     counters = metrics.count_assignments(make_input(threshold=0.5))
-    tp, assigned, gold = metrics.split_counters(counters.toarray())
+    tp, assigned, gold = np.split(counters.toarray(), 3, axis=1)
     assert tp.tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert assigned.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
     assert gold.tolist() == GOLD.toarray().tolist()

@@ -25,7 +25,6 @@ from plant_cli.data.blocks import limit_memory, top_k
 from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.sparse_scores import (
     SparseScores,
-    cut_folds,
     cut_rows,
     find_pairs,
     keep_best,
@@ -202,17 +201,6 @@ def test_blocks_cover_all_rows_once_and_hold_few_pairs() -> None:
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(10))
     assert all((block.stop - block.start) * 3 <= 7 for block in blocks)
     assert [block.stop - block.start for block in cut_rows(2, 100, 7)] == [1, 1]
-
-
-def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> None:
-    folds = cut_folds(100, 100)
-    for wanted in (7, 90, 100):
-        some = cut_folds(100, wanted)
-        assert sorted(np.concatenate(some).tolist()) == list(range(wanted))
-        assert max(map(len, some)) <= 20
-    assert all(
-        np.diff(fold).max() > 1 for fold in folds
-    )  # no slices: neighbours in a file are often alike
 
 
 def draw_grouped(seed: int, density: float, documents: int = 70, labels: int = 300) -> SparseScores:

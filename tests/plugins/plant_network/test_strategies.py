@@ -16,7 +16,7 @@ import pytest
 import torch
 from accelerate import Accelerator, DeepSpeedPlugin
 from plant_network.group import SINGLE_PROCESS
-from plant_network.hardware import Hardware
+from plant_network.hardware import Hardware, sharing_mode
 from plant_network.optimiser import Rates, make_groups, make_optimizer
 from plant_network.strategies import (
     DataParallel,
@@ -35,7 +35,6 @@ from torch.nn import functional
 
 from plant_cli.api import ComponentError, SilentReporter, UsageError
 from plant_cli.runs import processes
-from plant_cli.runs.processes import sharing_mode
 
 TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever patient a b"]]
 TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}

@@ -46,6 +46,18 @@ def given(**changes: Any) -> ScorerInput:
     )
 
 
+def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> None:
+    documents = read_sample(TRAIN[:1] * 100)
+    for wanted in (7, 90, 100):
+        rows = np.arange(wanted, dtype=np.int64)
+        folds = replace(sample_scorer_input(), documents=documents, rows=rows).cut_folds()
+        assert sorted(np.concatenate(folds).tolist()) == rows.tolist()
+        assert max(map(len, folds)) <= 20
+    assert all(
+        np.diff(fold).max() > 1 for fold in folds
+    )  # no slices: neighbours in a file are often alike
+
+
 @pytest.mark.parametrize("best", COUNTED_WORDS)
 def test_scores_are_sums_of_the_best_words_and_the_frequency(best: int) -> None:
     scorer = fit(TableOptions(words=best, prior=0.2), given()).scorer

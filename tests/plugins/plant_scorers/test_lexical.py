@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from plant_scorers.lexical import (
     WEIGHT_OF_NUMBERS,
     GramColumns,
+    count_known,
     count_pieces,
     cut_by_words,
     cut_documents,
     cut_leads,
     cut_vocabulary,
     cut_word,
+    document_frequencies,
     inverse_frequency,
     join_views,
     leave_out_words,
@@ -38,7 +40,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import Documents
 from plant_cli.api.signals import Counts
 from plant_cli.data.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
-from plant_cli.data.words import count_known, document_frequencies, number_words
+from plant_cli.data.words import number_words
 from plant_cli.relevance.mutual_information import mutual_information
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]

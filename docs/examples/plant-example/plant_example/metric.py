@@ -1,6 +1,7 @@
 """A metric: the share of documents of which one of the k best labels is right."""
 
-from plant_cli.api import MetricSpec, MetricValue, Options, hookimpl, option
+from plant_cli import kit
+from plant_cli.api import MetricSpec, Options, hookimpl, option
 
 
 class HitOptions(Options):
@@ -8,26 +9,9 @@ class HitOptions(Options):
 
 
 def compute(given, options):
-    import numpy as np
-
-    documents = np.arange(len(given.top))[:, None]
-    right = (given.top >= 0) & (given.gold.toarray()[documents, given.top] > 0)
-    values = []
-    for k in options.cutoffs:
-        hit = right[:, :k].any(axis=1).astype(float)
-        contributions = np.column_stack(
-            [hit, np.ones(len(hit))]
-        )  # the mean over documents, also of a resample
-        values.append(
-            MetricValue(
-                name=f"hit@{k}", contributions=contributions, combine=divide, per_document=hit
-            )
-        )
-    return values
-
-
-def divide(sums):
-    return sums[:, 0] / sums[:, 1]
+    right = kit.find_hits(given.top, given.gold)
+    hits = {k: right[:, :k].any(axis=1).astype(float) for k in options.cutoffs}
+    return [kit.mean_of_documents(f"hit@{k}", hit) for k, hit in hits.items()]
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 learns is one matrix.
 """
 
+from functools import partial
 from zlib import crc32
 
 from plant_cli import kit
@@ -38,9 +39,18 @@ def hash_words(documents):
 
 
 def fit(options, given):
-    words = hash_words(given.documents)
-    shares = (words.T @ given.gold).multiply(1 / words.sum(axis=0)[:, None].clip(1))
-    return FittedScorer(scorer=Company(options, kit.pack_matrix("weights", shares.tocsr())))
+    from scipy.sparse import hstack
+
+    words, labels = hash_words(given.documents), given.gold.shape[1]
+    share = -(-labels // kit.count_workers())  # of a worker, where a Dask scheduler has some
+    size = kit.at_most(share, 8 * words.shape[1])  # fewer where memory is limited
+    blocks = (given.gold[:, first : first + size] for first in range(0, labels, size))
+    weights = hstack(list(kit.map_blocks(partial(count_shares, words), blocks)), format="csr")
+    return FittedScorer(scorer=Company(options, kit.pack_matrix("weights", weights)))
+
+
+def count_shares(words, gold):  # of some labels; at the top of its module, since it is pickled
+    return (words.T @ gold).multiply(1 / words.sum(axis=0)[:, None].clip(1)).tocsr()
 
 
 @hookimpl
