@@ -22,7 +22,7 @@ from plant_cli.runs.dask_workers import working_at
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of labels and of documents, even here."""
     monkeypatch.setattr("plant_scorers.lexical.WORD_LABEL_PAIRS", 20)
-    monkeypatch.setattr("plant_cli.data.words.DOCUMENTS_COUNTED", 7)
+    monkeypatch.setattr("plant_cli.api.scorers.DOCUMENTS_COUNTED", 7)
 
 
 def require_same(working: AbstractContextManager[None]) -> None:

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataError, DataSection, Dataset, SplitName
 from plant_cli.data.loading import find_formats
+from plant_cli.data.vocabularies import resolve_titles
 
 IDS_KEPT = {
     "annotations",
@@ -444,7 +445,8 @@ def test_titles_in_key_files_become_ids_of_the_vocabulary(tmp_path: Path) -> Non
         "v.tsv": VOCABULARY,
     }
     write_files(tmp_path, files)
-    dataset = read("annif-folder", tmp_path, vocabulary=str(tmp_path / "v.tsv"))
+    data = DataSection(path=str(tmp_path), vocabulary=str(tmp_path / "v.tsv"))
+    dataset = resolve_titles(read("annif-folder", tmp_path), data)
     rows = {
         row[0]: row[1]
         for frame in dataset.splits.values()
@@ -453,6 +455,7 @@ def test_titles_in_key_files_become_ids_of_the_vocabulary(tmp_path: Path) -> Non
     assert rows == {"a": ["http://x/1"], "b": ["http://x/1", "Old", "lost", "Old"]}
     assert "1 of 3 labels that are no ids are titles in" in dataset.remarks[-1]
     assert {len(cut.parts) for cut in dataset.pieces.values()} == {1}
+    assert read("annif-folder", tmp_path).titled
 
 
 VOCABULARY = (

@@ -34,7 +34,6 @@ from torch.distributed.tensor import DTensor
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, SilentReporter, UsageError
-from plant_cli.runs import processes
 
 TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever patient a b"]]
 TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
@@ -435,7 +434,7 @@ def test_networks_are_spread_where_the_launcher_says_so_and_there_is_somebody_to
 
 def test_deepspeed_must_be_installed(launched: pytest.MonkeyPatch) -> None:
     launched.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    launched.setattr(processes, "find_spec", lambda name: None)
+    launched.setattr("plant_network.hardware.find_spec", lambda name: None)
     assert sharing_mode() == "whole"  # a variable left behind, not a launcher's
     launched.setenv("WORLD_SIZE", "1")
     with pytest.raises(ComponentError, match="DeepSpeed, which is not installed") as caught:
