@@ -43,8 +43,9 @@ GENERAL_FLAGS = (
     "run",
     "set",
     "tag",
+    "verbose",
 )  # they mean one thing in every command
-GENERAL_LETTERS = ("-f", "-h", "-q")
+GENERAL_LETTERS = ("-f", "-h", "-q", "-v")
 SLOW = 5.0  # seconds to load a plugin from which on it is named
 LONGEST_FAULT = 300  # characters of the message of a broken plugin
 VARIABLE, CORE = "PLANT_PLUGINS", "core"

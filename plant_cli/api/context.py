@@ -121,8 +121,8 @@ class Task(Protocol):
 
 
 class Reporter(Protocol):
-    """Shows progress and messages: bars on a terminal, a line for each step and every 30
-    seconds in a log.
+    """Shows progress and messages: bars on a terminal, a line for each step in a log, and
+    every ten minutes of a long one.
     """
 
     def progress(

@@ -81,7 +81,9 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             recipe=general.get("recipe"),
             sets=general.get("set", ()),
             flags=given,
-            reporter=ConsoleReporter(quiet=general.get("quiet", False)),
+            reporter=ConsoleReporter(
+                quiet=general.get("quiet", False), verbose=general.get("verbose", False)
+            ),
             force=general.get("force", False),
             resume=general.get("resume", False),
             grow=general.get("continue", False),

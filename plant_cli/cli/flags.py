@@ -281,6 +281,13 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
         (True, not spec.writes, Format, "--format FORMAT", f"Format of the result: {formats}."),
         (True, False, bool, "-q, --quiet", "No progress, notes or hints on stderr."),
         (
+            True,
+            False,
+            bool,
+            "-v, --verbose",
+            "In a log: a line for long parts of a step, and every 30 seconds.",
+        ),
+        (
             spec.writes,
             False,
             bool,

@@ -1,5 +1,5 @@
 """Progress on stderr: bars with rate and time left on a terminal; in a log a line for each
-step, and one every 30 seconds.
+step, with its time, and a sign of life from steps that take long.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ from rich.text import Text
 from plant_cli.api import SilentReporter, Task
 from plant_cli.data.printed_tables import printable, printable_cell
 
-EVERY = 30.0  # seconds between two lines of one task in a log
+EVERY = 600.0  # seconds between two lines of one task in a log
+OFTEN = 30.0  # the same where the user wants to know more
 
 
 class ConsoleReporter:
-    """The reporter of a command line. Quiet: warnings only."""
+    """The reporter of a command line. Quiet: warnings only; verbose: more lines in a log."""
 
     def __init__(
         self,
         *,
         quiet: bool = False,
+        verbose: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._quiet = quiet
+        self._every = OFTEN if verbose else EVERY
         self._stream = stream or sys.stderr
         self._clock = clock
         self._bars: Progress | None = None
@@ -60,7 +63,7 @@ class ConsoleReporter:
                 yield bar
         else:
             outermost = not self._in_task
-            lines = _LineTask(description, total, unit, self._say, self._clock)
+            lines = _LineTask(description, total, unit, self._say, self._clock, self._every)
             self._in_task = True
             try:
                 yield lines
@@ -133,14 +136,10 @@ class _LineTask:
         unit: str,
         say: Callable[[str], None],
         clock: Callable[[], float],
+        every: float,
     ) -> None:
-        self._description, self._total, self._unit, self._say, self._clock = (
-            description,
-            total,
-            unit,
-            say,
-            clock,
-        )
+        self._description, self._total, self._unit = description, total, unit
+        self._say, self._clock, self._every = say, clock, every
         self._done = 0.0
         self._figures: dict[str, float] = {}
         self._start = self._last = clock()
@@ -151,7 +150,7 @@ class _LineTask:
         )  # processes share what may not divide evenly
         self._figures.update(figures)
         now = self._clock()
-        if now - self._last >= EVERY:
+        if now - self._last >= self._every:
             self._last = now
             rate = self._done / max(now - self._start, 1e-9)
             of = f" of {self._total:,.0f}" if self._total is not None else ""
@@ -168,7 +167,7 @@ class _LineTask:
     def finish(self, *, always: bool) -> None:
         """Say that it is done; if not `always`, only where it took long."""
         taken = self._clock() - self._start
-        if not always and taken < EVERY:
+        if not always and taken < self._every:
             return
         self._say(
             f"{self._description}: done, {self._done:,.0f} {self._unit} in "

@@ -207,10 +207,7 @@ def align_scores(scores: Sequence[SparseScores]) -> tuple[Ints, Ints, Floats32]:
         place[found] = np.arange(len(found))
         rows.append(found // labels + block.start)
         columns.append(found % labels)
-        given = [
-            part.floors[rows[-1], part._groups[columns[-1]]]
-            for part in scores
-        ]
+        given = [part.floors[rows[-1], part._groups[columns[-1]]] for part in scores]
         for floors, own, part, cells in zip(given, keys, scores, parts, strict=True):
             floors[place[own]] = part.matrix.data[cells]
         values.append(np.stack(given, axis=1))

@@ -149,7 +149,7 @@ def test_the_short_help_gives_each_everyday_option_a_line(shown: Any) -> None:
         "Actions:",
         "  dig show  Show a hole",
         "",
-        "34 more: plant dig --help-all; any of them by --set, or in a recipe",
+        "35 more: plant dig --help-all; any of them by --set, or in a recipe",
     ]
 
 

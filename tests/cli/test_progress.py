@@ -17,9 +17,10 @@ class _Clock:
         return self.now
 
 
-def test_a_log_gets_a_line_every_30_seconds_and_one_at_the_end() -> None:
+def test_a_verbose_log_gets_a_line_every_30_seconds_and_one_at_the_end() -> None:
     stream, clock = io.StringIO(), _Clock()
-    with ConsoleReporter(stream=stream, clock=clock).progress("counting", 100, "documents") as task:
+    reporter = ConsoleReporter(verbose=True, stream=stream, clock=clock)
+    with reporter.progress("counting", 100, "documents") as task:
         for _ in range(10):
             clock.now += 7
             task.advance(10, loss=0.5)
@@ -30,11 +31,27 @@ def test_a_log_gets_a_line_every_30_seconds_and_one_at_the_end() -> None:
     ]
 
 
+def test_a_log_has_a_line_for_each_step_and_a_sign_of_life_every_ten_minutes() -> None:
+    stream, clock = io.StringIO(), _Clock()
+    reporter = ConsoleReporter(stream=stream, clock=clock)
+    with reporter.progress("counting", 100, "documents") as task:
+        clock.now += 599
+        task.advance(50)
+    with reporter.progress("weighing", 100, "documents") as task:
+        clock.now += 601
+        task.advance(50)
+    assert stream.getvalue().splitlines() == [
+        "counting: done, 50 documents in 9m59s",
+        "weighing: 50 of 100 documents, 0.1/s, 10m01s left",
+        "weighing: done, 50 documents in 10m01s",
+    ]
+
+
 def test_more_than_all_is_never_told() -> None:
     """Processes count together what may not divide evenly."""
     lines: list[str] = []
     task = _LineTask(
-        "prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__
+        "prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__, 30
     )
     task.advance(226)
     task.finish(always=True)
@@ -42,9 +59,9 @@ def test_more_than_all_is_never_told() -> None:
     assert "done, 225 documents" in lines[1]
 
 
-def test_a_log_has_a_line_for_each_step_and_for_parts_that_take_long() -> None:
+def test_a_verbose_log_has_a_line_for_parts_that_take_long() -> None:
     stream, clock = io.StringIO(), _Clock()
-    reporter = ConsoleReporter(stream=stream, clock=clock)
+    reporter = ConsoleReporter(verbose=True, stream=stream, clock=clock)
     for name in ("first", "second"):
         with reporter.progress(name, 2, "parts"):
             for part, seconds in (("short", 29), ("long", 30)):
@@ -60,7 +77,8 @@ def test_a_log_has_a_line_for_each_step_and_for_parts_that_take_long() -> None:
 
 def test_unknown_total() -> None:
     stream, clock = io.StringIO(), _Clock()
-    with ConsoleReporter(stream=stream, clock=clock).progress("reading", None, "rows") as task:
+    reporter = ConsoleReporter(verbose=True, stream=stream, clock=clock)
+    with reporter.progress("reading", None, "rows") as task:
         clock.now = 31
         task.advance(62)
     assert stream.getvalue().splitlines()[0] == "reading: 62 rows, 2.0/s"
