@@ -13,16 +13,17 @@ import lzma
 import os
 import stat
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from shutil import rmtree
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import polars as pl
 
@@ -54,7 +55,9 @@ READABLE = (
     "bzip2, xz, or alone in a zip archive)"
 )
 PARQUET = b"PAR1"  # the first and the last bytes of such a file
+BYTES_SAMPLED = 1 << 20  # bytes of a file by which its form is found
 _BLOCK = 1 << 18  # bytes
+_SETTLED = 1_000_000_000  # nanoseconds after which a change of a file changes its time, too
 _PACKERS = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -91,6 +94,54 @@ def bare_name(path: Path) -> str:
 
 def read_head(path: Path, expected: str) -> bytes:
     """The first bytes of a plain file; `DataError` if it is missing, is none, or cannot be read."""
+    _require_plain(path, expected)
+    try:
+        return _take_sample(path, sign_file(path)).head
+    except OSError as error:
+        raise _unreadable(path, error, expected) from error
+
+
+def read_start(path: Path) -> bytes:
+    """The first megabyte of a file, unpacked; see `open_bytes`."""
+    _require_plain(path, READABLE)
+    with suppress(OSError):
+        start = _take_sample(path, sign_file(path)).start
+        if start is not None:
+            return start
+    with open_bytes(path) as stream:
+        return stream.read(BYTES_SAMPLED)
+
+
+class _Sample(NamedTuple):
+    """What a file is known by: read once for all that ask."""
+
+    head: bytes  # the first bytes as they are in the file
+    start: bytes | None  # the first megabyte, unpacked; None where `open_bytes` refuses it
+
+
+Signature = tuple[int, ...]
+
+
+def sign_file(path: Path) -> Signature:
+    """Another one for another file at this path, or for other content."""
+    found = path.stat()
+    settled = time.time_ns() - found.st_mtime_ns > _SETTLED or time.monotonic_ns()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled
+
+
+@lru_cache(maxsize=8)  # files that a command looks at, one after another
+def _take_sample(path: Path, signature: Signature) -> _Sample:
+    with path.open("rb") as raw:
+        head = raw.peek(HEAD)[:HEAD]
+        try:
+            with _reading(raw, path, READABLE) as stream:
+                return _Sample(head, b"" if head.startswith(PARQUET) else stream.read(BYTES_SAMPLED))
+        except PlantError:
+            return _Sample(head, None)
+
+
+def _require_plain(path: Path, expected: str) -> None:
+    """`DataError` for a path at which no plain file is."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             what = (
@@ -105,8 +156,6 @@ def read_head(path: Path, expected: str) -> bytes:
                 expected=expected,
                 todo="name a file; write what a pipe gives into one",
             )
-        with path.open("rb") as stream:
-            return stream.read(HEAD)
     except FileNotFoundError as error:
         tables = (
             [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix.lower() in FORMATS]
@@ -124,7 +173,7 @@ def read_head(path: Path, expected: str) -> bytes:
 
 
 @contextmanager
-def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
+def open_bytes(path: Path, expected: str = READABLE) -> Iterator[io.BufferedReader]:
     """Open a file for reading; one packed by gzip, zstd, bzip2 or xz, or alone in a zip archive, is
     unpacked on the way.
 
@@ -134,11 +183,21 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
             `expected`.
         ComponentError: it is compressed with zstd, and the package for that is not installed.
     """
-    head = read_head(path, expected)
-    kind = _packer(head)
+    _require_plain(path, expected)
     try:
-        with path.open("rb") as raw, _unpack(raw, kind, path, expected) as stream:
-            start = head if kind is None else cast(io.BufferedReader, stream).peek(HEAD)[:HEAD]
+        with path.open("rb") as raw, _reading(raw, path, expected) as stream:
+            yield stream
+    except OSError as error:
+        raise _unreadable(path, error, expected) from error
+
+
+@contextmanager
+def _reading(raw: io.BufferedReader, path: Path, expected: str) -> Iterator[io.BufferedReader]:
+    """What an open file gives, unpacked; errors as of `open_bytes`."""
+    kind = _packer(raw.peek(HEAD)[:HEAD])
+    try:
+        with _unpack(raw, kind, path, expected) as stream:
+            start = stream.peek(HEAD)[:HEAD]
             refuse_kind(start, str(path), expected, "" if kind is None else f" in a {kind} file")
             if kind is not None and (start.startswith(PARQUET) or _packer(start) is not None):
                 what = (
@@ -165,8 +224,6 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
             raise DataError(
                 what, where=str(path), expected=f"a complete {kind} file", todo=todo
             ) from error
-        if isinstance(error, OSError):
-            raise _unreadable(path, error, expected) from error
         raise
 
 
@@ -185,7 +242,9 @@ def _packer(head: bytes) -> str | None:
     return next((kind for mark, kind in _PACKERS.items() if head.startswith(mark)), None)
 
 
-def _unpack(raw: IO[bytes], kind: str | None, path: Path, expected: str) -> IO[bytes]:
+def _unpack(
+    raw: io.BufferedReader, kind: str | None, path: Path, expected: str
+) -> io.BufferedReader:
     if kind is None:
         return raw
     if kind == "zip":
@@ -669,15 +728,14 @@ def read_lines(
     """
     wrong = 0
     with open_bytes(path, "a text file") as stream:
-        start = stream.read(4)
-    if start == PARQUET:
-        raise damaged_parquet(path) if not ends_as_parquet(path) else _not_lines(path)
-    codec = find_encoding(start, encoding, str(path))
-    if codec.startswith(("utf-16", "utf-32")):
-        yield from _read_wide(path, codec, ends=ends)
-        return
-    name = codec.removesuffix("-sig").upper()
-    with open_bytes(path, "a text file") as stream:
+        start = stream.peek(4)[:4]
+        if start == PARQUET:
+            raise damaged_parquet(path) if not ends_as_parquet(path) else _not_lines(path)
+        codec = find_encoding(start, encoding, str(path))
+        if codec.startswith(("utf-16", "utf-32")):
+            yield from _read_wide(path, stream, codec, ends=ends)
+            return
+        name = codec.removesuffix("-sig").upper()
         for number, raw in enumerate(stream, start=1):
             line = raw if ends else raw.removesuffix(b"\n").removesuffix(b"\r")
             exact = codec if number == 1 or codec != "utf-8-sig" else "utf-8"
@@ -718,11 +776,10 @@ def read_utf8_lines(path: Path) -> list[str]:
     return lines
 
 
-def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str]]:
-    with (
-        open_bytes(path, "a text file") as stream,
-        io.TextIOWrapper(stream, encoding=codec, newline="\n") as text,
-    ):
+def _read_wide(
+    path: Path, stream: io.BufferedReader, codec: str, *, ends: bool
+) -> Iterator[tuple[int, str]]:
+    with io.TextIOWrapper(stream, encoding=codec, newline="\n") as text:
         number = 0
         try:
             for number, line in enumerate(text, start=1):

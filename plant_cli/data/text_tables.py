@@ -28,9 +28,9 @@ from plant_cli.data.lines import (
     decode_text,
     ends_as_parquet,
     find_encoding,
-    open_bytes,
     read_bytes,
     read_lines,
+    read_start,
 )
 from plant_cli.data.quotes import (
     LINES_TRIED,
@@ -46,7 +46,6 @@ from plant_cli.data.quotes import (
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
 LONGEST_ROW = 1 << 29  # characters of a row
-_PEEK = 1 << 20  # bytes
 _SEPARATORS = "\t,;|"
 _BARE_RETURN = re.compile(r"\r(?!\n|\Z)")
 _QUOTED = re.compile('"[^"]*"')
@@ -109,8 +108,7 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
 
 def peek_text(path: Path, encoding: str | None) -> str:
     """The beginning of a text file, without a line `sep=;` of Excel."""
-    with open_bytes(path) as stream:
-        start = stream.read(_PEEK)
+    start = read_start(path)
     return _EXCEL.sub(
         "", start.decode(find_encoding(start[:4], encoding, str(path)), "replace"), count=1
     )

@@ -254,9 +254,6 @@ def find_file(folder: Path, *names: str) -> Path | None:
 def first_lines(path: Path, count: int = LINES_SAMPLED) -> list[str]:
     """The first lines of a text file; none of a file that cannot be read as text."""
     try:
-        with path.open("rb") as stream:
-            if stream.read(4) == b"PAR1":
-                return []
         head = peek_text(path, None)  # in which a byte of another encoding hides no format
     except (OSError, PlantError, EOFError):
         return []
