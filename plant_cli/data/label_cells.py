@@ -23,6 +23,7 @@ from plant_cli.api.errors import DataError
 from plant_cli.data.documents import fractional_labels
 from plant_cli.data.tables import string_type
 
+_STRUCTURED = ("vectors", "field", "keys", "values")  # cells of objects or bits
 FormKind = Literal["one", "cut", "angles", "lists", "vectors", "field", "keys", "values"]
 LISTED = pl.List(pl.String)
 MISSING = frozenset(
@@ -82,47 +83,46 @@ class LabelForm:
         cells are of a type that holds no labels, or hold numbers with a fraction.
         """
         column = plain_strings(column)
-        place, dtype = f"{where}, column {column.name}", column.dtype
-        if not (
-            dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)
-        ):
-            what = (
-                f"the labels are of type {dtype}, neither lists nor strings: "
-                f"{str(column.drop_nulls().first())[:60]}"
-            )
-            expected = 'a list such as ["a", "b"], or a string such as a;b'
-            raise DataError(
-                what,
-                where=f"{place}, row {first}",
-                expected=expected,
-                todo="name the right column with --labels-column",
-            )
-        structured = self.kind in ("vectors", "field", "keys", "values")
+        place = f"{where}, column {column.name}"
+        _require_labels(column, f"{place}, row {first}")
         faults: list[CellFault] = []
-        inner = dtype.inner if isinstance(dtype, pl.List) else pl.Struct([])
-        if not structured and (
-            inner in (pl.String, pl.Null) or (inner.is_integer() and not self.names)
-        ):
-            labels = column.cast(LISTED)
-        elif dtype == pl.Null or (dtype.is_integer() and not self.names):
-            labels = _singles(column.cast(pl.String))
-        elif dtype == pl.String and not structured and self.kind != "lists":
-            labels = self._split(column)
-            if self.names:
-                numbered = {str(number): name for number, name in enumerate(self.names)}
-                labels = labels.list.eval(
-                    pl.element().str.strip_chars().replace({**numbered, "-1": ""})
-                )
-        else:
-            lists: list[list[str | None] | None] = []
-            for row, value in enumerate(column.to_list(), start=first):
-                try:
-                    lists.append(self._take(value, f"{place}, row {row}"))
-                except ValueError as fault:
-                    lists.append(None)
-                    faults.append(CellFault(row, str(fault), str(value), left_out=True))
+        labels = self._read_at_once(column)
+        if labels is None:
+            lists = [
+                self._try(value, place, row, faults)
+                for row, value in enumerate(column.to_list(), start=first)
+            ]
             labels = pl.Series(column.name, lists, dtype=LISTED)
         return self._settle(labels, column, first, faults)
+
+    def _read_at_once(self, column: pl.Series) -> pl.Series | None:
+        """The labels of a column that needs no look at single cells; None for another."""
+        dtype = column.dtype
+        if dtype == pl.Null or (dtype.is_integer() and not self.names):
+            return _singles(column.cast(pl.String))
+        if self.kind in _STRUCTURED:
+            return None
+        if isinstance(dtype, pl.List):
+            inner = dtype.inner
+            plain = inner in (pl.String, pl.Null) or (inner.is_integer() and not self.names)
+            return column.cast(LISTED) if plain else None
+        if dtype != pl.String or self.kind == "lists":
+            return None
+        labels = self._split(column)
+        if not self.names:
+            return labels
+        numbered = {str(number): name for number, name in enumerate(self.names)} | {"-1": ""}
+        return labels.list.eval(pl.element().str.strip_chars().replace(numbered))
+
+    def _try(
+        self, value: object, place: str, row: int, faults: list[CellFault]
+    ) -> list[str | None] | None:
+        """The labels of one cell; None for a fault, which is noted."""
+        try:
+            return self._take(value, f"{place}, row {row}")
+        except ValueError as fault:
+            faults.append(CellFault(row, str(fault), str(value), left_out=True))
+            return None
 
     def _split(self, column: pl.Series) -> pl.Series:
         """Cells of text, cut."""
@@ -200,14 +200,12 @@ class LabelForm:
             return []
         if isinstance(value, str) and value.strip() in self.missing:
             return [None]
+        return self._take_filled(value, where)
+
+    def _take_filled(self, value: object, where: str) -> list[str | None]:
+        """The same of a cell that holds something."""
         if self.kind == "vectors":
-            bits = read_bits(value)
-            if bits is None or len(bits) != len(self.names):
-                found = (
-                    "are no zeros and ones" if bits is None else f"have {len(bits)} zeros and ones"
-                )
-                raise ValueError(f"its labels {found}, those of other rows have {len(self.names)}")
-            return [name for name, bit in zip(self.names, bits, strict=True) if bit]
+            return self._take_bits(value)
         if isinstance(value, str):
             parsed = read_structure(value)
             if parsed is None and self.kind == "lists" and is_plain(value):
@@ -222,7 +220,20 @@ class LabelForm:
             )
         if self.kind == "keys":
             return [str(key) for key, inner in dict(value).items() if inner]  # type: ignore[call-overload]
-        parts = list(fields_of(value, self.key) if self.kind == "field" else _flatten(value))
+        return self._take_parts(
+            list(fields_of(value, self.key) if self.kind == "field" else _flatten(value)), where
+        )
+
+    def _take_bits(self, value: object) -> list[str | None]:
+        """The names of the positions of a vector that are 1."""
+        bits = read_bits(value)
+        if bits is None or len(bits) != len(self.names):
+            found = "are no zeros and ones" if bits is None else f"have {len(bits)} zeros and ones"
+            raise ValueError(f"its labels {found}, those of other rows have {len(self.names)}")
+        return [name for name, bit in zip(self.names, bits, strict=True) if bit]
+
+    def _take_parts(self, parts: list[object], where: str) -> list[str | None]:
+        """The labels of a list, perhaps of numbers of classes."""
         if all(type(part) is str for part in parts):
             return parts  # type: ignore[return-value]
         labels = (self._name(part, where) for part in parts)
@@ -248,6 +259,20 @@ class LabelForm:
                 f"{len(self.names) - 1}"
             )
         return self.names[int(value)] if value >= 0 else ""
+
+
+def _require_labels(column: pl.Series, where: str) -> None:
+    """`DataError` for a column of a type that holds no labels."""
+    dtype = column.dtype
+    if dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null):
+        return
+    raise DataError(
+        f"the labels are of type {dtype}, neither lists nor strings: "
+        f"{str(column.drop_nulls().first())[:60]}",
+        where=where,
+        expected='a list such as ["a", "b"], or a string such as a;b',
+        todo="name the right column with --labels-column",
+    )
 
 
 def join_bound(parts: Iterable[str], bound: Collection[tuple[str, str]], sign: str) -> list[str]:

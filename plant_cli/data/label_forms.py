@@ -1,49 +1,41 @@
-"""Which form the label cells of a column have: chosen once, by what labels come out and whether
-they recur.
-"""
+"""Which form the label cells of a column have: chosen once, by what labels come out."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import polars as pl
 
-from plant_cli.api.errors import DataError, first_names
+from plant_cli.api.errors import DataError
 from plant_cli.data.label_cells import (
     ANGLES,
     MISSING,
     LabelForm,
-    cut_cell,
     fields_of,
     is_plain,
-    join_bound,
     plain_strings,
     read_bits,
     read_structure,
 )
+from plant_cli.data.label_separators import LONG, Cells, cut_by, find_cut, give
 
-_SURE, _LIKELY = tuple("\n\t;|；"), tuple(",，、،")  # separators
-_DOUBTFUL = (" - ", *" /#+&~^$")  # these must show that they part labels
 _YES_AND_NO = (("0", "1"), ("true", "false"), ("yes", "no"), ("y", "n"))
 _UNQUOTED = re.compile(
     r"(?s)\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\)"
 )  # lists without quotes, as Java and PostgreSQL print them
-_WORDS = {"\n": "line ends", "\t": "tabs", " ": "blanks"}
+_CLOSED = re.compile(r"""(?s)(?:[\w.]+\()*[\[({"'].*[\])}"']|[\w.]+\(.*\)""")
 _AVAILABLE = frozenset(
     ("NA", "N/A", "n/a", "#NA")
 )  # missing values, too, but not among symbols and codes as short as they
 _SAMPLE = 20_000  # distinct cells, or rows, by which a form is chosen
 _MOST = 0.9  # of the cells have the form: the others are faults
-_SOME = 0.3  # of what follows a separator is known from elsewhere: it parts labels
-_CLEARLY = 0.8  # the same for a doubtful separator
-_FEW = 8  # distinct cells, too few for a doubtful separator
-_BOUND, _OFTEN = 0.1, 3  # share of labels with the separator in them, and occurrences of each
-_SHOWN, _LONG = 4, 60  # labels and characters of an example
+_DOTS = r"[\s,]\.\.\.[\s,]"  # stand for entries that were not printed
+_SHOWN = 4  # keys of an object in a message
 _KEYS = (
     "name",
     "label",
@@ -59,18 +51,16 @@ _KEYS = (
     "uri",
     "id",
     "code",
-)
-_OTHERWISE = "(--label-separator names another separator; '' for one label per cell)"
+)  # of an object that may be its label, the likeliest first
 
 
-class _Known(NamedTuple):
-    """What is known beside the cells: names of classes by number, labels of the table of
-    titles, the key of objects, and the place.
-    """
+@dataclass(frozen=True)
+class _Known:
+    """What is known beside the cells."""
 
-    names: Sequence[str]
-    titled: Sequence[str]
-    key: str
+    names: Sequence[str]  # of classes by number
+    titled: Sequence[str]  # labels of the table of titles
+    key: str  # of objects
     place: str
 
 
@@ -97,36 +87,41 @@ def find_label_form(
     """
     plain = {where: plain_strings(column) for where, column in columns.items()}
     texts = {where: column for where, column in plain.items() if column.dtype == pl.String}
-    cells = _count_cells(texts.values())
-    missing = _find_missing(cells) - set(titled)
-    known = _Known(
-        names,
-        titled,
-        key,
-        ", ".join(f"{where}, column {column.name}" for where, column in columns.items()),
-    )
-    cells = {cell: count for cell, count in cells.items() if cell not in missing}
-    if separator == "" and texts:
-        return LabelForm(names=tuple(names), missing=missing)
+    place = ", ".join(f"{where}, column {column.name}" for where, column in columns.items())
+    known = _Known(names, titled, key, place)
+    counted = _count_cells(texts.values())
+    missing = _find_missing(counted) - set(titled)
+    cells = {cell: count for cell, count in counted.items() if cell not in missing}
     if separator is not None and texts:
-        _refuse_lists(texts, cells, known.place)
-        signs = (separator.replace("\\t", "\t").replace("\\n", "\n"),)
-        return LabelForm(kind="cut", signs=signs, names=tuple(names), missing=missing)
-    if cells:
-        form = _of_texts(cells, known)
-        if form is None:
-            _refuse_lists(texts, cells, known.place)
-            form = replace(_find_cut(cells, titled), names=tuple(names))
-    else:
-        values = [
-            value
-            for column in plain.values()
-            for value in column.head(_SAMPLE).to_list()
-            if value is not None
-        ]
-        form = _of_values(values, known)
+        form = _cut_as_told(separator, texts, cells, known)
+        return replace(form, names=tuple(names), missing=missing)
+    form = _of_cells(cells, texts, known) if cells else _of_values(_sample(plain.values()), known)
     form = replace(form, missing=missing)
     return form if form.remark or names else replace(form, remark=_suspect_numbers(form, plain))
+
+
+def _cut_as_told(
+    separator: str, texts: Mapping[str, pl.Series], cells: Cells, known: _Known
+) -> LabelForm:
+    if not separator:
+        return LabelForm()
+    _refuse_lists(texts, cells, known.place)
+    return LabelForm(kind="cut", signs=(separator.replace("\\t", "\t").replace("\\n", "\n"),))
+
+
+def _of_cells(cells: Cells, texts: Mapping[str, pl.Series], known: _Known) -> LabelForm:
+    """The form of cells of text: the first that fits, else separators."""
+    for find in (_find_vectors, _find_angles, _find_structures, _find_brackets):
+        form = find(cells, known)
+        if form is not None:
+            return form
+    _refuse_lists(texts, cells, known.place)
+    return replace(find_cut(cells, known.titled), names=tuple(known.names))
+
+
+def _sample(columns: Iterable[pl.Series]) -> list[object]:
+    values = (value for column in columns for value in column.head(_SAMPLE).to_list())
+    return [value for value in values if value is not None]
 
 
 def _count_cells(columns: Iterable[pl.Series]) -> dict[str, int]:
@@ -162,7 +157,7 @@ def _refuse_lists(columns: Mapping[str, pl.Series], cells: Iterable[str], place:
         return
     if lists.issuperset(cells):
         what, expected = (
-            f"the labels are lists already: {min(lists)[:_LONG]}",
+            f"the labels are lists already: {min(lists)[:LONG]}",
             "strings such as a;b, since a separator was named",
         )
         raise DataError(what, where=place, expected=expected, todo="leave --label-separator out")
@@ -175,92 +170,91 @@ def _refuse_lists(columns: Mapping[str, pl.Series], cells: Iterable[str], place:
 def no_list(cell: str, where: str) -> DataError:
     """The error for a cell that is no list, where others are."""
     what, expected = (
-        f"the labels are not a list of strings: {cell[:_LONG]}",
+        f"the labels are not a list of strings: {cell[:LONG]}",
         'a list such as ["a", "b"] in every row, as in some others',
     )
     return DataError(what, where=where, expected=expected, todo="mend that row")
 
 
-def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
-    """The form of cells that are vectors, lists or objects in text, or names in angle brackets;
-    None: of others.
-    """
+def _find_vectors(cells: Cells, known: _Known) -> LabelForm | None:
     vectors = [cell for cell in cells if read_bits(cell) is not None]
-    if len(vectors) >= _MOST * len(cells) and (form := _of_vectors(vectors, known)):
-        return form
-    if all(re.fullmatch(rf"(?:{ANGLES}[\s,;|]*)+", cell) for cell in cells):
-        example = max(cells, key=lambda cell: cell.count("<"))
-        return LabelForm(
-            kind="angles",
-            remark=f"labels stand in angle brackets: {_give(example, re.findall(ANGLES, example))}",
-        )
-    closed = [
-        cell
-        for cell in cells
-        if re.fullmatch(r"""(?s)(?:[\w.]+\()*[\[({"'].*[\])}"']|[\w.]+\(.*\)""", cell)
-    ]
+    return _of_vectors(vectors, known) if len(vectors) >= _MOST * len(cells) else None
+
+
+def _find_angles(cells: Cells, known: _Known) -> LabelForm | None:
+    """Names in angle brackets."""
+    if not all(re.fullmatch(rf"(?:{ANGLES}[\s,;|]*)+", cell) for cell in cells):
+        return None
+    example = max(cells, key=lambda cell: cell.count("<"))
+    found = give(example, re.findall(ANGLES, example))
+    return LabelForm(kind="angles", remark=f"labels stand in angle brackets: {found}")
+
+
+def _find_structures(cells: Cells, known: _Known) -> LabelForm | None:
+    """Lists or objects in text, perhaps with plain names between them."""
+    closed = [cell for cell in cells if _CLOSED.fullmatch(cell)]
     parsed = {cell: value for cell in closed if (value := read_structure(cell)) is not None}
     plain = [cell for cell in cells if is_plain(cell)]
-    if len(parsed) >= _MOST * len(cells) or len(plain) + len(parsed) == len(cells) <= 2 * len(
-        parsed
-    ):
+    mixed = len(plain) + len(parsed) == len(cells) <= 2 * len(parsed)
+    if mixed or len(parsed) >= _MOST * len(cells):
         return _of_values(list(parsed.values()), known, list(parsed))
-    if broken := [
-        cell for cell in closed if re.search(r"[\s,]\.\.\.[\s,]", cell) and cell not in parsed
-    ]:
+    broken = [cell for cell in closed if cell not in parsed and re.search(_DOTS, cell)]
+    if broken:
         raise DataError(
-            f"a list was cut when it was printed: {max(broken, key=len)[:_LONG]}",
+            f"a list was cut when it was printed: {max(broken, key=len)[:LONG]}",
             where=known.place,
             expected="all of its entries",
             todo="make the file again with the lists written whole, as JSON or in Parquet: what "
             "the dots stand for is lost",
         )
-    if not parsed and all(map(_UNQUOTED.fullmatch, cells)):
-        form = _find_cut({cell[1:-1].strip(): count for cell, count in cells.items()})
-        example = max(cells, key=lambda cell: (len(cell) <= _LONG, len(cell)))
-        said = f"labels stand in brackets: {_give(example, _cut_by(example[1:-1], form.signs))}"
-        return replace(
-            form, kind="cut", signs=form.signs or (",",), bracketed=True, remark=form.remark or said
-        )
     return None
+
+
+def _find_brackets(cells: Cells, known: _Known) -> LabelForm | None:
+    """Names without quotes in brackets."""
+    if not all(map(_UNQUOTED.fullmatch, cells)) or any(
+        read_structure(cell) is not None for cell in cells if _CLOSED.fullmatch(cell)
+    ):
+        return None
+    form = find_cut({cell[1:-1].strip(): count for cell, count in cells.items()})
+    example = max(cells, key=lambda cell: (len(cell) <= LONG, len(cell)))
+    said = f"labels stand in brackets: {give(example, cut_by(example[1:-1], form.signs))}"
+    signs, remark = form.signs or (",",), form.remark or said
+    return replace(form, kind="cut", signs=signs, bracketed=True, remark=remark)
 
 
 def _of_values(values: Sequence[object], known: _Known, written: Sequence[str] = ()) -> LabelForm:
     """The form of lists, objects and numbers; `written` is how they stand in text."""
     shown = written or [str(value) for value in values]
-    if not values:
-        return LabelForm(kind="lists", names=tuple(known.names))
     filled = [value for value in values if value not in ([], {})]
+    _refuse_pairs(filled, shown, known.place)
+    holding = [found for value in filled if (found := _objects_in(value))]
+    if holding and len(holding) >= _MOST * len(filled):
+        objects = [one for found in holding for one in found]
+        return _of_objects(_Objects(values, objects, shown), known)
+    lists = [value for value in values if isinstance(value, list)]
+    vectors = [value for value in lists if read_bits(value) is not None]
+    form = _of_vectors(vectors, known) if len(vectors) >= _MOST * len(values) else None
+    return form or LabelForm(kind="lists", names=tuple(known.names))
+
+
+def _refuse_pairs(filled: Sequence[object], shown: Sequence[str], place: str) -> None:
+    """Refuse lists of names with numbers."""
     if filled and all(isinstance(value, list) and all(map(_is_pair, value)) for value in filled):
-        expected, todo = (
-            "names alone: a label is right or it is not",
-            "write the names that are right where the file is made",
-        )
         raise DataError(
-            f"the labels are pairs of a name and a number: {shown[0][:_LONG]}",
-            where=known.place,
-            expected=expected,
-            todo=todo,
+            f"the labels are pairs of a name and a number: {shown[0][:LONG]}",
+            where=place,
+            expected="names alone: a label is right or it is not",
+            todo="write the names that are right where the file is made",
         )
-    holding = [
-        value
-        for value in filled
-        if any(isinstance(one, dict) for one in (value if isinstance(value, list) else [value]))
-    ]
-    objects = [
-        one
-        for value in holding
-        for one in (value if isinstance(value, list) else [value])
-        if isinstance(one, dict)
-    ]
-    if objects and len(holding) >= _MOST * len(filled):
-        return _of_objects(values, objects, shown, known)
-    vectors = [
-        value for value in values if isinstance(value, list) and read_bits(value) is not None
-    ]
-    if len(vectors) >= _MOST * len(values) and (form := _of_vectors(vectors, known)):
-        return form
-    return LabelForm(kind="lists", names=tuple(known.names))
+
+
+def _objects_in(value: object) -> list[dict[str, object]]:
+    return [one for one in _entries(value) if isinstance(one, dict)]
+
+
+def _entries(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _is_pair(value: object) -> bool:
@@ -275,284 +269,140 @@ def _of_vectors(vectors: Sequence[object], known: _Known) -> LabelForm | None:
     names are none.
     """
     bits = [read_bits(vector) or [] for vector in vectors]
-    width, count = Counter(map(len, bits)).most_common(1)[0]
-    if width < 2 or count < _MOST * len(bits) or len({bit for row in bits for bit in row}) < 2:
-        return None
-    if known.names and len(known.names) != max(width, 3):
+    width = _find_width(bits)
+    if not width or (known.names and len(known.names) != max(width, 3)):
         return None
     named = known.names or (known.titled if len(known.titled) == width else ())
     positions = tuple(named) or tuple(f"LABEL_{place}" for place in range(width))
-    example = max(
-        (row for row in range(len(bits)) if len(bits[row]) == width), key=lambda row: sum(bits[row])
-    )
+    full = [row for row in range(len(bits)) if len(bits[row]) == width]
+    example = max(full, key=lambda row: sum(bits[row]))
     found = [name for name, bit in zip(positions, bits[example], strict=True) if bit]
-    hint = (
-        ""
-        if named
-        else f" (a table of titles with {width} rows names the positions in its order: --titles "
-        "FILE)"
-    )
-    return LabelForm(
-        kind="vectors",
-        names=positions,
-        remark=f"labels are vectors of {width:,}: {_give(vectors[example], found)}{hint}",
-    )
+    remark = f"labels are vectors of {width:,}: {give(vectors[example], found)}"
+    if not named:
+        remark += f" (a table of titles with {width} rows names the positions in its order: --titles FILE)"
+    return LabelForm(kind="vectors", names=positions, remark=remark)
 
 
-def _of_objects(
-    values: Sequence[object],
-    objects: Sequence[dict[str, object]],
-    shown: Sequence[str],
-    known: _Known,
-) -> LabelForm:
+def _find_width(bits: Sequence[Sequence[bool]]) -> int:
+    """The length of nearly all vectors; 0 where there is none, or all bits are alike."""
+    widths, values = Counter(map(len, bits)), {bit for row in bits for bit in row}
+    width, count = next(iter(widths.most_common(1)), (0, 0))
+    return width if width >= 2 <= len(values) and count >= _MOST * len(bits) else 0
+
+
+@dataclass(frozen=True)
+class _Objects:
+    """Cells that hold objects."""
+
+    values: Sequence[object]  # of the cells
+    objects: Sequence[dict[str, object]]  # in them
+    shown: Sequence[str]  # as the cells stand in text
+
+    @cached_property
+    def filled(self) -> list[dict[str, object]]:
+        """The objects without values that are null."""
+        return [
+            {name: inner for name, inner in one.items() if inner is not None}
+            for one in self.objects
+        ]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many objects have each key."""
+        return Counter(name for one in self.filled for name in one)
+
+    @cached_property
+    def common(self) -> list[str]:
+        """The keys that nearly all objects have."""
+        least = _MOST * len([one for one in self.filled if one])
+        return [name for name in self.counts if self.counts[name] >= least]
+
+    @cached_property
+    def ranked(self) -> list[str]:
+        """Those of them whose name says that they may be a label, the likeliest first."""
+        likely = [name for name in self.common if name.lower() in _KEYS]
+        return sorted(likely, key=lambda name: _KEYS.index(name.lower()))
+
+    @cached_property
+    def flat(self) -> list[object]:
+        """The values of all objects."""
+        return [inner for one in self.filled for inner in one.values()]
+
+    @property
+    def listed(self) -> bool:
+        """Whether some cell is a list of objects."""
+        return any(isinstance(value, list) for value in self.values)
+
+    @property
+    def flags(self) -> bool:
+        """Whether all values say yes and no."""
+        yes_or_no = all(
+            isinstance(inner, (bool, int, float)) and inner in (0, 1) for inner in self.flat
+        )
+        return yes_or_no and (len(self.counts) > 1 or not all(self.flat))
+
+    @cached_property
+    def example(self) -> int:
+        """The place of a cell that shows the form."""
+
+        def rank(place: int) -> tuple[bool, int]:
+            return len(self.shown[place]) <= 2 * LONG, len(self.shown[place])
+
+        return max(range(len(self.values)), key=rank)
+
+    def form(self, what: str, take: Callable[[Any], Iterable[object]], hint: str = "") -> str:
+        """A remark: what labels are, and those of the example."""
+        found = [str(part) for part in take(self.values[self.example])]
+        return f"labels are {what}: {give(self.shown[self.example], found)}{hint}"
+
+
+def _of_objects(cells: _Objects, known: _Known) -> LabelForm:
     """Objects: one value of each is its label; or the keys of those that say yes and no; or all
     values.
     """
-    filled = [{name: inner for name, inner in one.items() if inner is not None} for one in objects]
-    counts = Counter(name for one in filled for name in one)
-    common = [
-        name for name in counts if counts[name] >= _MOST * len([one for one in filled if one])
+    if known.key or ((cells.listed or cells.ranked) and (cells.listed or not cells.flags)):
+        return _take_field(cells, known)
+    if cells.flags:
+        what = "the keys of objects that are not 0 or false"
+        remark = cells.form(what, lambda one: [name for name, inner in dict(one).items() if inner])
+        return LabelForm(kind="keys", remark=remark)
+    if all(isinstance(inner, (str, list)) for inner in cells.flat):
+        remark = cells.form(
+            "the values of objects",
+            lambda one: [part for inner in dict(one).values() for part in _entries(inner)],
+        )
+        return LabelForm(kind="values", remark=remark)
+    raise _unknown_object(cells, known.place)
+
+
+def _take_field(cells: _Objects, known: _Known) -> LabelForm:
+    """One value of each object is its label: that of the key that was named, or that of a name
+    that says so, or the first text.
+    """
+    strings = [
+        name for name in cells.common if all(isinstance(one.get(name), str) for one in cells.filled)
     ]
-    flat = [inner for one in filled for inner in one.values()]
-    example = max(
-        range(len(values)), key=lambda place: (len(shown[place]) <= 2 * _LONG, len(shown[place]))
-    )
-    ranked = sorted(
-        (name for name in common if name.lower() in _KEYS),
-        key=lambda name: _KEYS.index(name.lower()),
-    )
-    listed = any(isinstance(value, list) for value in values)
-    flags = all(isinstance(inner, (bool, int, float)) and inner in (0, 1) for inner in flat) and (
-        len(counts) > 1 or not all(flat)
-    )
-    key = known.key
-    if key or ((listed or ranked) and not (flags and not listed)):
-        strings = [name for name in common if all(isinstance(one.get(name), str) for one in filled)]
-        chosen = key if key in counts else next(iter(ranked or strings or common), "")
-        if not chosen or (key and key not in counts):
-            raise _unknown_object(shown[example], counts, known.place)
-        others = [name for name in common if name != chosen]
-        hint = f"; --labels-column COLUMN.{others[0]} takes '{others[0]}'" if others else ""
-        found = [str(part) for part in fields_of(values[example], chosen)]
-        form = LabelForm(
-            kind="field",
-            key=chosen,
-            remark=f"labels are '{chosen}' of objects: {_give(shown[example], found)}{hint}",
-        )
-    elif flags:
-        found = [name for name, inner in dict(values[example]).items() if inner]  # type: ignore[call-overload]
-        form = LabelForm(
-            kind="keys",
-            remark="labels are the keys of objects that are not 0 or false: "
-            f"{_give(shown[example], found)}",
-        )
-    elif all(isinstance(inner, (str, list)) for inner in flat):
-        found = [
-            str(part)
-            for inner in dict(values[example]).values()  # type: ignore[call-overload]
-            for part in (inner if isinstance(inner, list) else [inner])
-        ]
-        form = LabelForm(
-            kind="values",
-            remark=f"labels are the values of objects: {_give(shown[example], found)}",
-        )
-    else:
-        raise _unknown_object(shown[example], counts, known.place)
-    return form
+    guessed = next(iter(cells.ranked or strings or cells.common), "")
+    if known.key and known.key not in cells.counts:
+        raise _unknown_object(cells, known.place)
+    chosen = known.key or guessed
+    if not chosen:
+        raise _unknown_object(cells, known.place)
+    others = [name for name in cells.common if name != chosen]
+    hint = f"; --labels-column COLUMN.{others[0]} takes '{others[0]}'" if others else ""
+    remark = cells.form(f"'{chosen}' of objects", lambda one: fields_of(one, chosen), hint)
+    return LabelForm(kind="field", key=chosen, remark=remark)
 
 
-def _unknown_object(cell: str, keys: Iterable[str], place: str) -> DataError:
-    names = ", ".join(f"'{name}'" for name in list(keys)[:_SHOWN])
+def _unknown_object(cells: _Objects, place: str) -> DataError:
+    names = ", ".join(f"'{name}'" for name in list(cells.counts)[:_SHOWN])
     return DataError(
-        f"the labels are objects with the keys {names}: {cell[:_LONG]}",
+        f"the labels are objects with the keys {names}: {cells.shown[cells.example][:LONG]}",
         where=place,
         expected="lists of labels; or objects of which one value is a label, or whose keys have 0 "
         "or 1",
         todo="name a key with --labels-column COLUMN.KEY, or write lists",
     )
-
-
-class _Cut(NamedTuple):
-    """What a separator does to the distinct cells of a column."""
-
-    sign: str
-    cells: int  # that have it
-    distinct: int  # of these
-    parts: int  # that follow another part
-    # share of these that begin another cell, or are one: what a comma within a name parts off does
-    # not
-    known: float
-    recurring: float  # share of all parts that another distinct cell has
-    whole: float  # how often a distinct cell that has it occurs
-    inside: bool  # it may stand within names: a blank follows it, or digits alone
-    example: str
-
-    @property
-    def denied(self) -> bool:
-        """Whether the cells recur as they are, and their parts do not."""
-        often = self.distinct >= 3 and self.whole >= 1.5
-        return often and (
-            self.inside
-            if self.sign in _LIKELY
-            else self.sign not in "\n\t" and self.recurring < 0.1
-        )
-
-    def __str__(self) -> str:
-        return _WORDS.get(self.sign, f"'{self.sign}'")
-
-
-def _weigh(cells: Mapping[str, int], sign: str) -> _Cut | None:
-    """The evidence for a separator; None if it cuts no cell."""
-    least = 2 if sign in _DOUBTFUL else 0  # `a;` is cut, `C#` is not
-    cut = {
-        cell: parts
-        for cell in cells
-        if sign in cell and len(parts := cut_cell(cell, sign)) >= least and parts != [cell]
-    }
-    if not cut:
-        return None
-    heads = {part for cell in cells for part in cut.get(cell, [cell])[:1]}
-    tails = [part for parts in cut.values() for part in parts[1:]]
-    owners = Counter(part for cell in cells for part in set(cut.get(cell, [cell])))
-    every = [part for parts in cut.values() for part in parts]
-    return _Cut(
-        sign=sign,
-        cells=sum(cells[cell] for cell in cut),
-        distinct=len(cut),
-        parts=len(tails),
-        known=sum(part in heads for part in tails) / len(tails) if tails else 1.0,
-        recurring=sum(owners[part] > 1 for part in every) / max(1, len(every)),
-        whole=sum(cells[cell] for cell in cut) / len(cut),
-        inside=any(f"{sign} " in cell for cell in cut) or all(map(str.isdigit, tails)),
-        example=max(cut, key=lambda cell: (len(cell) <= _LONG, len(cut[cell]))),
-    )
-
-
-def _find_cut(cells: Mapping[str, int], titled: Sequence[str] = ()) -> LabelForm:
-    """The separators, by evidence: what follows a separator of labels is elsewhere the first or
-    only label of a cell.
-    """
-    found = [cut for sign in _SURE + _LIKELY if (cut := _weigh(cells, sign))]
-    supported = [cut for cut in found if cut.known >= _SOME]
-    chosen = max(supported, key=lambda cut: cut.known * cut.parts, default=None) or next(
-        (cut for cut in found if not cut.denied), None
-    )
-    doubtful = [
-        cut
-        for sign in _DOUBTFUL
-        if not found and (cut := _weigh(cells, sign)) and cut.distinct >= 2
-    ]
-    chosen = chosen or next(
-        (
-            cut
-            for cut in doubtful
-            if cut.distinct >= _FEW and cut.known >= (_SOME if _are_codes(cells) else _CLEARLY)
-        ),
-        None,
-    )
-    total = sum(cells.values())
-    if chosen is None:
-        rival = max(found, key=lambda cut: cut.cells, default=None)
-        if rival is not None:
-            why = (
-                f"{rival} is in {rival.cells:,} of {total:,} cells, but these recur as they "
-                "are, and their parts do not"
-            )
-            would = (
-                f"{_show(rival.example)} is one label (--label-separator '{rival.sign}' cuts there)"
-            )
-            return LabelForm(remark=f"labels are not cut: {why}: {would}")
-        rival = max(doubtful, key=lambda cut: cut.known, default=None)
-        if rival is None or rival.known < (_SOME + _CLEARLY) / 2:
-            return LabelForm()
-        would = _give(rival.example, cut_cell(rival.example, rival.sign))
-        why = (
-            f"labels are not cut, but they are made of the same parts with {rival} between: {would}"
-        )
-        return LabelForm(remark=f"{why} with --label-separator '{rival.sign}'")
-    signs, labels = [chosen.sign], _cut_all(cells, chosen.sign)
-    further = (
-        []
-        if chosen.sign in _DOUBTFUL
-        else [cut for sign in _SURE + _LIKELY if (cut := _weigh(labels, sign))]
-    )
-    for cut in further:
-        if cut.known >= 0.5 and (cut.sign in _SURE or cut.distinct >= 3):
-            signs.append(cut.sign)
-    where = " and ".join(_WORDS.get(sign, f"'{sign}'") for sign in signs)
-    bound = _find_bound(cells, titled) if signs == [","] else frozenset()
-    example = _cut_by(chosen.example, signs)
-    said = (
-        f"labels are cut at {where}, in {chosen.cells:,} of {total:,} cells: "
-        f"{_give(chosen.example, join_bound(example, bound, signs[0]) if bound else example)}"
-    )
-    if bound:
-        whole = first_names(sorted(f"'{', '.join(pair)}'" for pair in bound), _SHOWN)
-        said += (
-            f"; {whole} stay whole: neither part stands without the other, or the table of titles "
-            "has them"
-        )
-    rival = max(
-        (cut for cut in found if cut.sign not in signs), key=lambda cut: cut.cells, default=None
-    )
-    if rival is not None:
-        said += (
-            f"; at {rival}, in {rival.cells:,}, {_show(rival.example)} would give "
-            f"{_list(cut_cell(rival.example, rival.sign))}"
-        )
-    return LabelForm(kind="cut", signs=tuple(signs), bound=bound, remark=f"{said} {_OTHERWISE}")
-
-
-def _find_bound(cells: Mapping[str, int], titled: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Headings with a comma within, such as `Neoplasms, Breast`, where commas also part labels:
-    those of the table of titles; without any there, those that the cells themselves show.
-
-    What follows stands nowhere but after what precedes, which stands nowhere without something of
-    the kind. A tenth of all labels are of that kind: where they are fewer, two labels may go
-    together by chance.
-    """
-    known = (parts for label in titled if len(parts := cut_cell(label, ",")) > 1)
-    if named := {pair for parts in known for pair in pairwise(parts)}:
-        return frozenset(named & {pair for cell in cells for pair in pairwise(cut_cell(cell, ","))})
-    before: dict[str, set[str]] = {}
-    after: dict[str, set[str]] = {}
-    counts: Counter[str] = Counter()
-    for cell, count in cells.items():
-        parts = cut_cell(cell, ",")
-        for left, part, right in zip(["", *parts], parts, [*parts[1:], ""], strict=False):
-            before.setdefault(part, set()).add(left)
-            after.setdefault(part, set()).add(right)
-            counts[part] += count
-    bound = frozenset(
-        (part, follower)
-        for part, followers in after.items()
-        if counts[part] >= _OFTEN and all(before.get(one) == {part} for one in followers)
-        for follower in followers
-    )
-    spaced = all(cell.count(",") == cell.count(", ") for cell in cells)
-    enough = len(bound) >= max(2, _BOUND * (len(counts) - len(bound)))
-    return bound if enough and spaced else frozenset()
-
-
-def _are_codes(cells: Iterable[str]) -> bool:
-    """Whether the words of all cells hold digits, as codes and numbers do."""
-    return all(re.search(r"\d", word) for cell in cells for word in cell.split())
-
-
-def _cut_by(cell: str, signs: Sequence[str]) -> list[str]:
-    parts = [cell]
-    for sign in signs:
-        parts = [inner for part in parts for inner in cut_cell(part, sign)]
-    return parts
-
-
-def _cut_all(cells: Mapping[str, int], sign: str) -> dict[str, int]:
-    """The distinct labels, and how often each occurs."""
-    labels: Counter[str] = Counter()
-    for cell, count in cells.items():
-        for part in cut_cell(cell, sign):
-            labels[part] += count
-    return labels
 
 
 def _suspect_numbers(form: LabelForm, columns: Mapping[str, pl.Series]) -> str | None:
@@ -572,16 +422,3 @@ def _suspect_numbers(form: LabelForm, columns: Mapping[str, pl.Series]) -> str |
         "what; name the column of the labels with "
         "--labels-column, or write the name of the label in place of 1 and nothing in place of 0"
     )
-
-
-def _show(cell: object) -> str:
-    text = " ".join(str(cell).split())
-    return f"'{text}'" if len(text) <= _LONG else f"'{text[: _LONG - 1]}…'"
-
-
-def _list(labels: Sequence[str]) -> str:
-    return first_names([*map(_show, labels)], _SHOWN) if labels else "none"
-
-
-def _give(cell: object, labels: Sequence[str]) -> str:
-    return f"{_show(cell)} gives {_list(labels)}"

@@ -135,7 +135,9 @@ def _take_sample(path: Path, signature: Signature) -> _Sample:
         head = raw.peek(HEAD)[:HEAD]
         try:
             with _reading(raw, path, READABLE) as stream:
-                return _Sample(head, b"" if head.startswith(PARQUET) else stream.read(BYTES_SAMPLED))
+                return _Sample(
+                    head, b"" if head.startswith(PARQUET) else stream.read(BYTES_SAMPLED)
+                )
         except PlantError:
             return _Sample(head, None)
 

@@ -611,35 +611,59 @@ def unwrap_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     """The rows in a JSON object: its list of objects, columns (lists, or objects by row), or
     objects by id; None if it is a row itself.
     """
+    ways = (_take_only_list, _take_split_table, _take_columns, _take_rows_by_name)
+    return next((rows for find in ways if (rows := find(value)) is not None), None)
 
-    def longest(part: Any) -> int:
-        parts = part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
-        return len(part) if isinstance(part, str) else max(map(longest, parts), default=0)
 
-    parts = list(value.values())
+def _take_only_list(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The only list of objects, if it is longer than all that stands beside it."""
     lists = [
         part
-        for part in parts
+        for part in value.values()
         if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)
     ]
-    if len(lists) == 1 and longest(lists) > longest(
-        [part for part in parts if part is not lists[0]]
-    ):
-        return lists[0]
-    if isinstance(names := value.get("columns"), list) and isinstance(value.get("data"), list):
-        return [dict(zip(names, row, strict=True)) for row in value["data"]]
-    if len(parts) > 1 and all(
+    if len(lists) != 1:
+        return None
+    beside = [part for part in value.values() if part is not lists[0]]
+    return lists[0] if _measure(lists) > _measure(beside) else None
+
+
+def _measure(part: Any) -> int:
+    """The length of the longest text in nested lists and objects."""
+    if isinstance(part, str):
+        return len(part)
+    parts = part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+    return max(map(_measure, parts), default=0)
+
+
+def _take_split_table(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Names of columns, and rows of values, as pandas writes them (`orient="split"`)."""
+    names, rows = value.get("columns"), value.get("data")
+    if not isinstance(names, list) or not isinstance(rows, list):
+        return None
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _take_columns(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Columns of equal lengths."""
+    parts = list(value.values())
+    if len(parts) < 2 or not all(
         isinstance(part, list) and len(part) == len(parts[0]) > 1 for part in parts
     ):
-        return [dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)]
-    if len(parts) > 1 and all(isinstance(part, dict) and part for part in parts):
-        keys = list(parts[0])
-        if all(part.keys() == parts[0].keys() for part in parts) and all(
-            key.isdecimal() for key in keys
-        ):
-            return [{name: column[key] for name, column in value.items()} for key in keys]
-        if set.intersection(*map(set, parts)):
-            return [{"doc_id": key, **row} for key, row in value.items()]
+        return None
+    return [dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)]
+
+
+def _take_rows_by_name(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Columns as objects by the number of a row, or rows by their ids, which share a key."""
+    parts = list(value.values())
+    if len(parts) < 2 or not all(isinstance(part, dict) and part for part in parts):
+        return None
+    keys = list(parts[0])
+    if all(map(str.isdecimal, keys)) and all(part.keys() == parts[0].keys() for part in parts):
+        return [{name: column[key] for name, column in value.items()} for key in keys]
+    if set.intersection(*map(set, parts)):
+        return [{"doc_id": key, **row} for key, row in value.items()]
     return None
 
 

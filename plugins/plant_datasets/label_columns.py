@@ -5,7 +5,9 @@ known tools.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 
@@ -84,80 +86,89 @@ def find_columns(
     `DataError` if a column of labels and a column for each label both fit, or a table has not the
     labels of the first.
     """
-    where, table = next((where, table) for where, (table, _) in tables.items())
-    columns = table.collect_schema().names()
+    columns = next(iter(tables.values()))[0].collect_schema().names()
     if data.question is not None:
         return _find_questions(tables, columns, data)
     usual = data.labels_column == DataSection.model_fields["labels_column"].default
     named = [name.strip() for name in data.labels_column.split(",")]
     if set(columns) >= _LABEL_STUDIO and not usual and data.annotators != "any":
-        return _find_questions(
-            tables, columns, data.model_copy(update={"question": data.labels_column})
-        )
-    if data.labels_column in columns or not (
-        usual or (len(named) > 1 and set(named) <= set(columns))
-    ):
+        asked = data.model_copy(update={"question": data.labels_column})
+        return _find_questions(tables, columns, asked)
+    if data.labels_column in columns:
         return tables, data, []
-    if usual and (tool := _find_tool(tables, columns, data)) is not None:
-        return tool
-    reserved = {
-        *DataSection.named(data.text_column, columns),
-        data.split_column,
-        data.id_column,
-        "doc_id",
-    }
-    asked = (
-        named
-        if not usual
-        else [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
-    )
-    labels, said, remarks = _find_binary(tables, asked, where, mixed=not usual)
-    if usual and len(labels) < 2:
-        return tables, data, []
-    if not usual and not labels:
+    if usual:
+        return _find_tool(tables, columns, data) or _find_label_columns(tables, columns, data)
+    if len(named) > 1 and set(named) <= set(columns):
+        return _join_named(tables, named, data)
+    return tables, data, []
+
+
+def _join_named(
+    tables: CorpusTables, named: Sequence[str], data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]]:
+    """The columns of labels that were named: of yes and no, or of labels in each cell."""
+    where = next(iter(tables))
+    found = _find_binary(tables, named, where, mixed=True)
+    if not found.labels:
         lists = join_cells(named).alias(data.labels_column)
         joined = {name: (one.with_columns(lists), prefix) for name, (one, prefix) in tables.items()}
-        return joined, data, remarks
-    if not usual and len(labels) < len(named):
+        return joined, data, found.remarks
+    if len(found.labels) < len(named):
+        others = show_names(name for name in named if name not in found.labels)
         raise DataError(
-            f"the columns {show_names(name for name in named if name not in labels)} are not of 0 "
-            "and 1 alone",
+            f"the columns {others} are not of 0 and 1 alone",
             where=f"{where}, --labels-column {data.labels_column}",
             expected="for several columns of labels: 0 or 1, true or false, yes or no in each cell",
             todo="name one column of labels, or columns of 0 and 1",
         )
-    texts = data.text_column
-    if usual and any(name not in columns for name in DataSection.named(texts, columns)):
-        lengths = mean_lengths(collect(table.drop(labels).head(_SAMPLE), where))
-        texts = max(lengths, key=lambda name: lengths[name], default=texts)
-        further = ",".join(
-            name for name, length in lengths.items() if length > _TEXT or name == texts
-        )
-        remarks.append(
-            f"{where}: texts are the column {texts}"
-            + (f" (--text-column {further} takes more)" if further != texts else "")
-        )
-    if usual and (
-        rival := _find_rival(
-            table.drop(labels, *DataSection.named(texts, columns), strict=False), where
-        )
-    ):
-        listed = ",".join(labels[:_SHOWN]) + (",…" if len(labels) > _SHOWN else "")
+    return _unite_all(tables, found, data)
+
+
+def _find_label_columns(
+    tables: CorpusTables, columns: Sequence[str], data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]]:
+    """Tables with a column for each label, where nobody named the labels; others as they are."""
+    where, table = next((where, table) for where, (table, _) in tables.items())
+    texts = DataSection.named(data.text_column, columns)
+    reserved = {*texts, data.split_column, data.id_column, "doc_id"}
+    asked = [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
+    found = _find_binary(tables, asked, where, mixed=False)
+    if len(found.labels) < 2:
+        return tables, data, []
+    if not set(texts) <= set(columns):
+        data = data.model_copy(update={"text_column": _guess_text(table, found, data, where)})
+        texts = DataSection.named(data.text_column, columns)
+    rival = _find_rival(table.drop(found.labels, *texts, strict=False), where)
+    if rival is not None:
+        listed = ",".join(found.labels[:_SHOWN]) + (",…" if len(found.labels) > _SHOWN else "")
         raise DataError(
-            f"the labels may be in the column '{rival}', or in {len(labels):,} columns of yes and "
-            "no",
+            f"the labels may be in the column '{rival}', or in {len(found.labels):,} columns of "
+            "yes and no",
             where=where,
             expected="labels in one column, or a column for each label",
             todo=f"say which: --labels-column {rival}, or --labels-column '{listed}'",
         )
+    return _unite_all(tables, found, data)
+
+
+def _guess_text(table: pl.LazyFrame, found: _Answers, data: DataSection, where: str) -> str:
+    """The column of the longest texts, where there is none of the usual name; a remark says so."""
+    lengths = mean_lengths(collect(table.drop(found.labels).head(_SAMPLE), where))
+    text = max(lengths, key=lambda name: lengths[name], default=data.text_column)
+    further = ",".join(name for name, length in lengths.items() if length > _TEXT or name == text)
+    more = f" (--text-column {further} takes more)" if further != text else ""
+    found.remarks.append(f"{where}: texts are the column {text}{more}")
+    return text
+
+
+def _unite_all(
+    tables: CorpusTables, found: _Answers, data: DataSection
+) -> tuple[CorpusTables, DataSection, list[str]]:
     united = {
-        name: (_unite(one, labels, said, name), prefix) for name, (one, prefix) in tables.items()
+        name: (_unite(one, found.labels, found.said, name), prefix)
+        for name, (one, prefix) in tables.items()
     }
-    return (
-        united,
-        data.model_copy(update={"labels_column": "labels", "text_column": texts}),
-        remarks,
-    )
+    return united, data.model_copy(update={"labels_column": "labels"}), found.remarks
 
 
 def _find_tool(
@@ -290,73 +301,108 @@ def _read_answers(column: str, dtype: pl.DataType, said: Sequence[str]) -> tuple
     return _written(column).is_in(_YES), _written(column).is_in(said)
 
 
+class _Answers(NamedTuple):
+    """Columns of yes and no."""
+
+    labels: list[str]  # their names
+    said: list[str]  # what cells hold that say yes or no
+    remarks: list[str]
+
+
+@dataclass
+class _Tally:
+    """What the likely columns of yes and no hold, read one at a time: there may be thousands."""
+
+    where: str  # the first table, whose notation counts
+    odd: dict[str, str] = field(default_factory=dict)
+    """By name: the first cell that is neither yes nor no."""
+    notation: dict[str, str] = field(default_factory=dict)
+    """By name: how the first table says no."""
+    blank: int = 0  # cells that are empty or unknown
+    typed: bool = False  # some odd cell is no number, which may be a count
+
+    def add(self, name: str, column: pl.Series, place: str) -> None:
+        """Take note of the cells of one column of a table."""
+        empty = column.is_in(_MISSING).fill_null(True)
+        wrong = (~empty & ~column.is_in((*_YES, *_NO))).fill_null(False).arg_true()
+        if wrong.len():
+            self.odd.setdefault(name, f"'{name}' (first in row {wrong[0] + 1:,} of {place})")
+            self.typed = self.typed or not column[wrong[0]].isdecimal()
+        if place != self.where:
+            return
+        kinds = [kind for value, kind in _NO.items() if (column == value).any()]
+        if kinds:
+            self.notation[name] = kinds[0]
+            unknown = column.is_in(_UNKNOWN) & ("0 and 1" in kinds)
+            self.blank += int((empty | unknown).sum())
+
+    @property
+    def found(self) -> dict[str, str]:
+        """The notation of those without odd cells."""
+        return {name: kind for name, kind in self.notation.items() if name not in self.odd}
+
+    @property
+    def usual(self) -> str:
+        """The notation of most of them."""
+        kinds = [*self.found.values()]
+        return max(dict.fromkeys(kinds), key=kinds.count, default="0 and 1")
+
+    def tell(self, labels: Sequence[str]) -> Iterator[str]:
+        """Remarks on what was chosen."""
+        others = [name for name in self.found if name not in labels]
+        more = ", …" if len(labels) > _SHOWN else ""
+        yield (
+            f"{self.where}: labels are {len(labels):,} columns of {self.usual}: "
+            f"{show_names(labels)}{more}"
+        )
+        if others:
+            kind, names = self.notation[others[0]], show_names(others)
+            yield f"{self.where}: columns of {kind} are no labels: {names}"
+        if self.odd:
+            yield f"columns with further values are no labels: {self.first_odd}"
+        if self.blank:
+            yield (
+                f"{self.where}: {self.blank:,} cells of labels that are empty or unknown (-1) count "
+                "as no; a row of these alone is left out"
+            )
+
+    @property
+    def first_odd(self) -> str:
+        """Where the first odd cells are."""
+        return ", ".join([*self.odd.values()][:_SHOWN])
+
+
 def _find_binary(
     tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool
-) -> tuple[list[str], list[str], list[str]]:
+) -> _Answers:
     """Those columns that say yes or no in all tables, unless `mixed` no at least once and in
-    one notation; their values; and remarks.
+    one notation.
     """
-    first = tables[where][0]
-    schema = first.collect_schema()
-    plain = [name for name in columns if not schema[name].is_nested()]
-    sample = collect(first.head(_SAMPLE).select(_written(name) for name in plain), where)
-    likely = [name for name in plain if _share(sample[name]) >= _MOST]
-    odd: dict[str, str] = {}  # by name: the first cell that is neither yes nor no
-    notation: dict[str, str] = {}
-    blank, typed = 0, False
+    tally, likely = _Tally(where), _find_likely(tables[where][0], columns, where)
     for name in likely:
-        for place, table in (
-            (place, table) for place, (table, _) in tables.items() if name in table.collect_schema()
-        ):
-            column = collect(table.select(_written(name)), place)[
-                name
-            ]  # one at a time: there may be thousands
-            empty = column.is_in(_MISSING).fill_null(True)
-            wrong = (~empty & ~column.is_in((*_YES, *_NO))).fill_null(False).arg_true()
-            if wrong.len():
-                odd.setdefault(name, f"'{name}' (first in row {wrong[0] + 1:,} of {place})")
-                typed = typed or not column[wrong[0]].isdecimal()  # a number may be a count
-            if place == where and (
-                kinds := [kind for value, kind in _NO.items() if (column == value).any()]
-            ):
-                notation[name] = kinds[0]
-                blank += int((empty | column.is_in(_UNKNOWN) & ("0 and 1" in kinds)).sum())
-    found = {name: kind for name, kind in notation.items() if name not in odd}
-    kinds = [*found.values()]
-    usual = max(dict.fromkeys(kinds), key=kinds.count, default="0 and 1")
-    labels = [name for name in likely if name not in odd and (mixed or found.get(name) == usual)]
-    others = [name for name in found if name not in labels]
-    remarks = [
-        f"{where}: labels are {len(labels):,} columns of {usual}: "
-        f"{show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"
-    ]
-    remarks += (
-        [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"]
-        if others
-        else []
-    )
-    remarks += (
-        [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"]
-        if odd
-        else []
-    )
-    if blank:
-        remarks.append(
-            f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a "
-            "row of these alone is left out"
-        )
-    if typed and len(labels) < 2 <= len(labels) + len(odd):
+        for place, (table, _) in tables.items():
+            if name in table.collect_schema():
+                tally.add(name, collect(table.select(_written(name)), place)[name], place)
+    usual, found = tally.usual, tally.found
+    sound = [name for name in likely if name not in tally.odd]
+    labels = [name for name in sound if mixed or found.get(name) == usual]
+    if tally.typed and len(labels) < 2 <= len(labels) + len(tally.odd):
         raise DataError(
             "columns of labels hold other values than yes and no",
-            where=", ".join([*odd.values()][:_SHOWN]),
+            where=tally.first_odd,
             expected=f"{usual} in each cell, or one column with the labels of each document",
             todo="mend these cells, or name one column with --labels-column",
         )
-    return (
-        labels,
-        [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN],
-        remarks,
-    )
+    said = [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN]
+    return _Answers(labels, said, [*tally.tell(labels)])
+
+
+def _find_likely(table: pl.LazyFrame, columns: Sequence[str], where: str) -> list[str]:
+    """Those columns whose first cells nearly all say yes or no."""
+    schema = table.collect_schema()
+    plain = [name for name in columns if not schema[name].is_nested()]
+    sample = collect(table.head(_SAMPLE).select(_written(name) for name in plain), where)
+    return [name for name in plain if _share(sample[name]) >= _MOST]
 
 
 def _share(column: pl.Series) -> float:

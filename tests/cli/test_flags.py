@@ -89,7 +89,11 @@ def test_an_action_that_writes_nothing_has_no_flags_for_writing() -> None:
         writes=False,
         needs_run=False,
     )
-    assert {flag.field for flag in stage_flags(action, installed())} == {"format", "quiet", "verbose"}
+    assert {flag.field for flag in stage_flags(action, installed())} == {
+        "format",
+        "quiet",
+        "verbose",
+    }
 
 
 def test_the_help_of_a_component_lists_the_registered_ones() -> None:
