@@ -544,7 +544,8 @@ def default_of(field: dataclasses.Field[Any]) -> str:
     value = field.default
     if value is dataclasses.MISSING:
         return ""
-    return f"={value.__name__ if inspect.isclass(value) and issubclass(value, Options) else repr(value)}"
+    named = inspect.isclass(value) and issubclass(value, Options)
+    return f"={value.__name__ if named else repr(value)}"
 
 
 def code(text: object) -> str:

@@ -150,10 +150,9 @@ class Guarded:
     @property
     def _where(self) -> str:
         code = getattr(self.function, "__code__", None)
-        return (
-            f"{self.who}, "
-            f"{getattr(self.function, 'name', self.what) if code is None else f'{code.co_filename}:{code.co_firstlineno}'}"
-        )
+        if code is None:
+            return f"{self.who}, {getattr(self.function, 'name', self.what)}"
+        return f"{self.who}, {code.co_filename}:{code.co_firstlineno}"
 
 
 class Function(Generic[FunctionT]):

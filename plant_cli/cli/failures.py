@@ -285,10 +285,10 @@ def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecor
         if others
         else ""
     )
+    trace = "the trace below, since no file could be written for it"
     return (
         f"error: a bug: {_say(error)}\n"
-        "  where:      "
-        f"{f'{file} holds the trace' if file else 'the trace below, since no file could be written for it'}\n"
+        f"  where:      {f'{file} holds the trace' if file else trace}\n"
         "  expected:   an error message that explains the failure\n"
         f"  what to do: report it to the authors of {who}, with "
         f"{'that file' if file else 'all of this'}{checks}{rest}"

@@ -406,9 +406,19 @@ class PluginNewOptions(Options):
     """Options of `plant plugins new`."""
 
     kind: Literal[
-        "stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist",
-        "scorer", "analyser", "predictions", "vocabulary",
-    ] = option(help="The kind of component.", argument=True)  # fmt: skip
+        "stage",
+        "backbone",
+        "decoder",
+        "loss",
+        "signal",
+        "dataset",
+        "metric",
+        "shortlist",
+        "scorer",
+        "analyser",
+        "predictions",
+        "vocabulary",
+    ] = option(help="The kind of component.", argument=True)
     name: str = option(help="Its name, such as word-bag.", argument=True)
     output: str | None = everyday(
         None, "The folder to write (default: plant-NAME).", short="-O", value="FOLDER"
@@ -527,7 +537,8 @@ class TrainOptions(Options):
 
     hours: float | None = everyday(
         None,
-        "Also make a network, in at most so many hours; it is kept only if it adds (default: none).",
+        "Also make a network, in at most so many hours; it is kept only if it adds (default: "
+        "none).",
         gt=0,
     )
 
@@ -723,7 +734,8 @@ class LabelsDiffOptions(Options):
     )
     old: str | None = everyday(
         None,
-        "The earlier edition: its ids tell which label is which, whatever its title is now; what it "
+        "The earlier edition: its ids tell which label is which, whatever its title is now; what "
+        "it "
         "has is not new, and what it lacks is not retired.",
         path=True,
     )

@@ -123,7 +123,10 @@ def _find_validation(context: StageContext, location: Location) -> Path:
     )
     folder = trained() if predict is None else find_thresholds(predict, trained)
     if not (folder / VALIDATION_FILE).exists():
-        file = f"{shlex.quote(str(context.run_path))}/{'-'.join(filter(None, ('predict', location.tag)))}/{PREDICTIONS}"
+        file = (
+            f"{shlex.quote(str(context.run_path))}/"
+            f"{'-'.join(filter(None, ('predict', location.tag)))}/{PREDICTIONS}"
+        )
         command = with_tag("plant predict", location.tag)
         raise ArtefactError(
             "the system's predictions of validation were not kept",

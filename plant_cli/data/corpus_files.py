@@ -141,7 +141,9 @@ class CorpusRecord(BaseModel):
     splits: dict[SplitName, SplitRecord]  # fingerprints of the source's splits, before any hold-out
     held_out: list[
         str
-    ]  # ids of the training documents that serve as validation; empty when the source has a validation split
+        # ids of the training documents that serve as validation; empty when the source has a
+        # validation split
+    ]
     left_out: dict[
         SplitName, list[str]
     ] = {}  # ids of the documents of the source that have no text

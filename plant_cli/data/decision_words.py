@@ -10,20 +10,21 @@ from typing import Literal
 Decision = Literal["accept", "reject", "ignore"]
 _WORDS: dict[Decision, str] = {
     "accept": """
-        accept accepted a yes y x 1 1.0 true t ok okay correct right keep kept approve approved + ✓ ✔ ☑ ✅
-        ja j richtig wahr angenommen annehmen akzeptiert kylla k oikein tosi hyvaksy hyvaksytty
-        oui vrai accepte accepter exact si verdadero aceptar aceptado correcto vero accetta accettato corretto
-        ratt sant godkand goed juist waar sim verdadeiro aceito certo
+        accept accepted a yes y x 1 1.0 true t ok okay correct right keep kept approve approved + ✓
+        ✔ ☑ ✅ ja j richtig wahr angenommen annehmen akzeptiert kylla k oikein tosi hyvaksy
+        hyvaksytty oui vrai accepte accepter exact si verdadero aceptar aceptado correcto vero
+        accetta accettato corretto ratt sant godkand goed juist waar sim verdadeiro aceito certo
     """,
     "reject": """
-        reject rejected r no n 0 0.0 false f wrong incorrect remove removed delete drop decline declined ✗ ✘ × ❌ ☒
-        nein falsch abgelehnt ablehnen ei vaarin epatosi hylkaa hylatty
-        non faux rejete rejeter refuse falso rechazar rechazado incorrecto rifiuta rifiutato sbagliato
-        nej fel falskt nee fout onwaar nao rejeitado errado
+        reject rejected r no n 0 0.0 false f wrong incorrect remove removed delete drop decline
+        declined ✗ ✘ × ❌ ☒ nein falsch abgelehnt ablehnen ei vaarin epatosi hylkaa hylatty
+        non faux rejete rejeter refuse falso rechazar rechazado incorrecto rifiuta rifiutato
+        sbagliato nej fel falskt nee fout onwaar nao rejeitado errado
     """,
     "ignore": """
         ignore ignored skip skipped undecided unsure maybe unknown ? open pending
-        vielleicht unklar offen ehka avoin peut-etre incertain quizas dudoso forse incerto kanske oklart misschien talvez
+        vielleicht unklar offen ehka avoin peut-etre incertain quizas dudoso forse incerto kanske
+        oklart misschien talvez
     """,
 }
 _DECISIONS: dict[str, Decision] = {

@@ -301,12 +301,21 @@ and Indian scripts.
 _HIGH = "".join(
     bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xC0)
 )  # as Windows-1252 shows these bytes
-_GARBLED = rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ][{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
+_GARBLED = (
+    rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ]["
+    rf"{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
+)
 """UTF-8 read as Windows-1252 or as Mac Roman: é, an apostrophe, Japanese, Cyrillic and Greek
 letters, a byte order mark.
 """
-_TAGS = "p|br|hr|div|span|a|b|i|u|em|strong|small|font|img|table|thead|tbody|tr|td|th|ul|ol|li|h[1-6]|sub|sup|code|pre|blockquote|body|html"
-_ENTITIES = r"amp|lt|gt|quot|apos|nbsp|mdash|ndash|hellip|[lr][sd]quo|[aeiou](?:acute|grave|uml)|#\d{2,5}|#x[0-9a-f]{2,5}"
+_TAGS = (
+    "p|br|hr|div|span|a|b|i|u|em|strong|small|font|img|table|thead|tbody|tr|td|"
+    "th|ul|ol|li|h[1-6]|sub|sup|code|pre|blockquote|body|html"
+)
+_ENTITIES = (
+    r"amp|lt|gt|quot|apos|nbsp|mdash|ndash|hellip|[lr][sd]quo|[aeiou](?:acute|"
+    r"grave|uml)|#\d{2,5}|#x[0-9a-f]{2,5}"
+)
 _MARKUP = rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>|&(?:{_ENTITIES});"
 """Tags and entities of HTML."""
 _SEED = 1

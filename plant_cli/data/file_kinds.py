@@ -34,27 +34,71 @@ _KINDS: Sequence[tuple[str, str, tuple[bytes, ...]]] = (
     ("a PDF document", _TEXTS + "; `pdftotext` does so", (b"%PDF",)),
     ("a PostScript file", _TEXTS, (b"%!PS",)),
     ("a text in rich text format (RTF)", _TEXTS, (b"{\\rtf",)),
-    ("a spreadsheet or document of old Office (.xls, .doc)", _OFFICE, (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",)),
+    (
+        "a spreadsheet or document of old Office (.xls, .doc)",
+        _OFFICE,
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",),
+    ),
     ("a 7z archive", f"{_UNPACK}: 7z x FILE", (b"7z\xbc\xaf\x27\x1c",)),
     ("a RAR archive", f"{_UNPACK}: unrar x FILE", (b"Rar!\x1a\x07",)),
-    ("a file packed by compress, lz4, lzip or Snappy", _UNPACK, (b"\x1f\x9d", b"\x04\x22\x4d\x18", b"LZIP", b"\xff\x06\x00\x00sNaPpY")),
-    ("an image", _OCR, (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\x00", b"MM\x00*", b"\x00\x00\x01\x00\x01", b"\x00\x00\x00\x0cjP  ")),
+    (
+        "a file packed by compress, lz4, lzip or Snappy",
+        _UNPACK,
+        (b"\x1f\x9d", b"\x04\x22\x4d\x18", b"LZIP", b"\xff\x06\x00\x00sNaPpY"),
+    ),
+    (
+        "an image",
+        _OCR,
+        (
+            b"\x89PNG",
+            b"\xff\xd8\xff",
+            b"GIF8",
+            b"II*\x00",
+            b"MM\x00*",
+            b"\x00\x00\x01\x00\x01",
+            b"\x00\x00\x00\x0cjP  ",
+        ),
+    ),
     ("a sound or a video", _SAID, (b"ID3", b"OggS", b"fLaC", b"\x1aE\xdf\xa3")),
-    ("an SQLite database", "write its rows out: sqlite3 -header -csv FILE 'SELECT …' > data.csv", (b"SQLite format 3\x00",)),
+    (
+        "an SQLite database",
+        "write its rows out: sqlite3 -header -csv FILE 'SELECT …' > data.csv",
+        (b"SQLite format 3\x00",),
+    ),
     ("a PostgreSQL dump", _EXPORT, (b"PGDMP",)),
     ("a Python pickle", _PICKLE, tuple(b"\x80" + bytes([version]) for version in range(2, 6))),
     ("a numpy array", _BESIDE, (b"\x93NUMPY",)),
-    ("an HDF5 file", "open it in Python (pandas.read_hdf, h5py), and write it as Parquet", (b"\x89HDF\r\n\x1a\n",)),
-    ("an Arrow or Feather file", "write it as Parquet: polars.read_ipc(FILE).write_parquet(…)", (b"ARROW1", b"FEA1")),
+    (
+        "an HDF5 file",
+        "open it in Python (pandas.read_hdf, h5py), and write it as Parquet",
+        (b"\x89HDF\r\n\x1a\n",),
+    ),
+    (
+        "an Arrow or Feather file",
+        "write it as Parquet: polars.read_ipc(FILE).write_parquet(…)",
+        (b"ARROW1", b"FEA1"),
+    ),
     ("an ORC or Avro file", "write it as Parquet", (b"ORC", b"Obj\x01")),
     ("an encrypted Parquet file", "write it without encryption", (b"PARE",)),
-    ("a MATLAB file", "open it with scipy.io.loadmat, and write texts and labels into a table", (b"MATLAB 5.0 MAT-file",)),
-    ("a file of R (RData, rds)", "write it with write.csv or arrow::write_parquet", (b"RDX2\n", b"RDX3\n", b"RDA3\n", b"X\n\x00\x00\x00")),
+    (
+        "a MATLAB file",
+        "open it with scipy.io.loadmat, and write texts and labels into a table",
+        (b"MATLAB 5.0 MAT-file",),
+    ),
+    (
+        "a file of R (RData, rds)",
+        "write it with write.csv or arrow::write_parquet",
+        (b"RDX2\n", b"RDX3\n", b"RDA3\n", b"X\n\x00\x00\x00"),
+    ),
     ("a file of SPSS or Stata", _EXPORT, (b"$FL2", b"$FL3", b"<stata_dta>")),
     ("a program", _NOT_DATA, (b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe")),
-    ("a pointer of Git LFS, not the file that it stands for", "fetch the file itself: git lfs pull", (b"version https://git-lfs",)),
+    (
+        "a pointer of Git LFS, not the file that it stands for",
+        "fetch the file itself: git lfs pull",
+        (b"version https://git-lfs",),
+    ),
     ("a model in GGUF format", _NOT_DATA, (b"GGUF",)),
-)  # fmt: skip
+)
 _AT = (  # those that are known by bytes further on: where, bytes, what, remedy
     (257, b"ustar", "a tar archive", f"{_UNPACK}: tar -xf FILE"),
     (8, b"WEBP", "an image", _OCR),
@@ -68,19 +112,37 @@ _AT = (  # those that are known by bytes further on: where, bytes, what, remedy
     ),
 )
 _IN_TEXT: Sequence[tuple[str, str, str]] = (  # by a pattern of the beginning of a text
-    ("a web page", "look at it: in place of the file, a page about it or an error may have been saved; " "fetch the file itself",
-     r"(?is)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b"),
-    ("an XML file", _CONVERT, r"(?is)\s*(?:<\?xml\s|<!--.*?-->\s*<|<!doctype\s|<[a-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*\"[^\"]*\")*\s*>\s*<)"),
+    (
+        "a web page",
+        "look at it: in place of the file, a page about it or an error may have been saved; "
+        "fetch the file itself",
+        r"(?is)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b",
+    ),
+    (
+        "an XML file",
+        _CONVERT,
+        r"(?is)\s*(?:<\?xml\s|<!--.*?-->\s*<|<!doctype\s|<[a-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*\"[^\"]*\")*\s*>\s*<)",
+    ),
     ("an ARFF file", _CONVERT, r"(?i)(?:\s|%[^\n]*\n)*@relation\b"),
-    ("an SQL script", _EXPORT,
-     r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/;?)*(?:create\s+(?:table|database|schema)|insert\s+into|drop\s+table|set\s+\w+\s*=|pragma)\b"),
-    ("a list of references (BibTeX, RIS, PubMed)", "export it as CSV from its program, and name that file",
-     r"(?i)(?:\s|%[^\n]*\n)*(?:@(?:article|book|inproceedings|incollection|misc|phdthesis|techreport)\s*\{|TY  - |PMID- )"),
+    (
+        "an SQL script",
+        _EXPORT,
+        r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/;?)*(?:create\s+(?:table|database|schema)|insert\s+into|drop\s+table|set\s+\w+\s*=|pragma)\b",
+    ),
+    (
+        "a list of references (BibTeX, RIS, PubMed)",
+        "export it as CSV from its program, and name that file",
+        r"(?i)(?:\s|%[^\n]*\n)*(?:@(?:article|book|inproceedings|incollection|misc|"
+        r"phdthesis|techreport)\s*\{|TY  - |PMID- )",
+    ),
     ("a file of MARC records", _CONVERT, r"\d{5}[acdnp][a-z].{2}[a ]22\d{5}"),
-    ("a TREC run: predictions of a tool", "name a corpus; `plant eval --predictions FILE` reads predictions",
-     r"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s"),
+    (
+        "a TREC run: predictions of a tool",
+        "name a corpus; `plant eval --predictions FILE` reads predictions",
+        r"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s",
+    ),
     ("a LaTeX source", _TEXTS, r"(?:\s|%[^\n]*\n)*\\document(?:class|style)\b"),
-)  # fmt: skip
+)
 _MEMBERS: Sequence[tuple[str, str, str]] = (  # what is in a zip archive of a program
     (r"(?:xl/.*|.*\.ods)", "a spreadsheet", _SHEET),
     (r"word/.*", "a Word document", _TEXTS + "; `pandoc -t plain` does so"),
@@ -89,7 +151,7 @@ _MEMBERS: Sequence[tuple[str, str, str]] = (  # what is in a zip archive of a pr
     (r"META-INF/container\.xml", "an e-book (EPUB)", _TEXTS + "; `pandoc -t plain` does so"),
     (r"(?:.*/)?data\.pkl", "a file of PyTorch, which holds a pickle", _PICKLE),
     (r"META-INF/MANIFEST\.MF", "a program", _NOT_DATA),
-)  # fmt: skip
+)
 
 
 def refuse_kind(head: bytes, where: str, expected: str, within: str = "") -> None:

@@ -279,7 +279,10 @@ def _of_vectors(vectors: Sequence[object], known: _Known) -> LabelForm | None:
     found = [name for name, bit in zip(positions, bits[example], strict=True) if bit]
     remark = f"labels are vectors of {width:,}: {give(vectors[example], found)}"
     if not named:
-        remark += f" (a table of titles with {width} rows names the positions in its order: --titles FILE)"
+        remark += (
+            f" (a table of titles with {width} rows names the positions in its order: "
+            "--titles FILE)"
+        )
     return LabelForm(kind="vectors", names=positions, remark=remark)
 
 

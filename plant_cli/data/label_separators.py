@@ -1,4 +1,6 @@
-"""Which separators part the labels of a column of texts: by what comes out, and whether it recurs."""
+"""Which separators part the labels of a column of texts: by what comes out, and whether it
+recurs.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,8 @@ def _tell_uncut(clear: Sequence[_Cut], doubtful: Sequence[_Cut], total: int) -> 
     if clear:
         rival = max(clear, key=lambda cut: cut.cells)
         return (
-            f"labels are not cut: {rival} is in {rival.cells:,} of {total:,} cells, but these recur "
+            f"labels are not cut: {rival} is in {rival.cells:,} of {total:,} cells, but these "
+            "recur "
             f"as they are, and their parts do not: {show(rival.example)} is one label "
             f"(--label-separator '{rival.sign}' cuts there)"
         )
@@ -169,7 +172,10 @@ def _tell_cut(
 
 def _tell_bound(bound: frozenset[tuple[str, str]]) -> str:
     whole = first_names(sorted(f"'{', '.join(pair)}'" for pair in bound), _SHOWN)
-    return f"{whole} stay whole: neither part stands without the other, or the table of titles has them"
+    return (
+        f"{whole} stay whole: neither part stands without the other, or the table of titles "
+        "has them"
+    )
 
 
 def _tell_rival(rival: _Cut) -> str:

@@ -25,7 +25,9 @@ FEWEST_TRIPLES = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = (
     64,
     16,
-)  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
+    # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16
+    # = 0.9998
+)
 _BLOCK = 16_000_000  # bytes of text that are looked at together
 _HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
 _WORD = r"[\p{L}\p{M}\p{N}]+"

@@ -15,7 +15,8 @@ from polars.io.plugins import register_io_source
 from plant_cli.data.files import replacing
 
 _SHORTAGE = re.compile(
-    r"out of memory|memory alloc|not allocate|spawn|ThreadPoolBuild|too many open files|temporarily unavailable",
+    r"out of memory|memory alloc|not allocate|spawn|ThreadPoolBuild|too many open "
+    r"files|temporarily unavailable",
     re.I,
 )
 

@@ -104,4 +104,7 @@ def write_latex(table: Table) -> str:
     head = f"% {printable_cell(table.title)}\n" if table.title else ""
     notes = "".join(f"% {printable_cell(note)}\n" for note in table.notes)
     names = line(column.name for column in table.columns)
-    return f"{head}\\begin{{tabular}}{{{shape}}}\n\\toprule\n{names}\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n{notes}"
+    return (
+        f"{head}\\begin{{tabular}}{{{shape}}}\n\\toprule\n{names}\\midrule\n"
+        f"{body}\\bottomrule\n\\end{{tabular}}\n{notes}"
+    )

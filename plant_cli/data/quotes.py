@@ -33,8 +33,8 @@ def _row_pattern(separator: str, width: int, text: str) -> re.Pattern[str]:
 
 
 def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str], int, str] | None:
-    r"""A row whose quotes do not fit, from its first line on: its fields, how many lines it has, and
-    how its quotes are meant.
+    r"""A row whose quotes do not fit, from its first line on: its fields, how many lines it has,
+    and how its quotes are meant.
 
     It is read with `\"` for a quote, if that occurs; else with quotes that are not doubled, over as
     few lines as make all its fields; else without quoting, which comes first between tabs. None: in

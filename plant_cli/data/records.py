@@ -1,4 +1,6 @@
-"""JSON records of a run with their format and hashes, and whether a recorded file is still what was written."""
+"""JSON records of a run with their format and hashes, and whether a recorded file is still what was
+written.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def require_same(
         if wanted is not None and mark != wanted:
             raise ArtefactError(
                 f"{what} was made for another {HASHED_THINGS[key]}",
-                where=f"{path} ({mark[:HASH_CHARACTERS]}) against {against} ({wanted[:HASH_CHARACTERS]})",
+                where=f"{path} ({mark[:HASH_CHARACTERS]}) against {against} "
+                f"({wanted[:HASH_CHARACTERS]})",
                 expected=f"one {HASHED_THINGS[key]} in the whole run",
                 todo=todo,
             )
@@ -78,7 +81,9 @@ InnerPath = Annotated[str, AfterValidator(_stay_inside)]
 
 
 class Record(BaseModel):
-    """Base of the records: immutable; keys that a later version of the same format added are passed over."""
+    """Base of the records: immutable; keys that a later version of the same format added are passed
+    over.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -111,7 +116,9 @@ class Facts(Record):
 class StageRecord(Record):
     """`stage.json`: what one stage did, with what, and how it ended."""
 
-    status: Status  # `running`, `done`, `failed` or `interrupted`; `running` without a holder of the run's lock means that its process died
+    # `running`, `done`, `failed` or `interrupted`; `running` without a holder of the run's lock
+    # means that its process died
+    status: Status
     stage: FolderName  # which stage
     tag: FolderName | None  # which variant of it; None for the one without a tag
     options: dict[str, Any]  # every option, written out
@@ -119,10 +126,12 @@ class StageRecord(Record):
     inputs: dict[
         FolderName, str
     ] = {}  # other stages' folders it read, each with the hash of their outputs
-    # what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left
+    # what else its options made it read: files, each with its SHA-256, and other runs, with a hash
+    # of what the system left
     files: dict[str, str] = {}
     outputs: dict[InnerPath, str] = {}  # SHA-256 of each file it left, by path inside its folder
-    # size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken
+    # size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its
+    # hash was taken
     facts: dict[InnerPath, Facts] = {}
     key: str = ""  # hash of everything that decides the outputs; empty until done
     environment: dict[str, Any] = {}  # packages, Python, platform, commit
@@ -137,7 +146,9 @@ class StageRecord(Record):
 
 
 def plain_values(value: Any) -> Any:
-    """A stage's summary as JSON can hold it: numbers of array libraries as plain ones, what is not a number as null."""
+    """A stage's summary as JSON can hold it: numbers of array libraries as plain ones, what is not
+    a number as null.
+    """
     if isinstance(value, dict):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -162,7 +173,8 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
     number = values.get("format") if model is RunHeader and isinstance(values, dict) else None
     if isinstance(number, int) and number > RECORD_FORMAT:
         raise ArtefactError(
-            f"the run folder has format {number}, written by plant {values.get('plant_version', '?')}",
+            f"the run folder has format {number}, written by plant "
+            f"{values.get('plant_version', '?')}",
             where=str(path),
             expected=f"format {RECORD_FORMAT} or older",
             todo="install that version or a newer one: pip install --upgrade plant-cli",
@@ -197,7 +209,8 @@ class FileState:
         return ArtefactError(
             f"the file '{self.name}' of {owner} is gone"
             if self.state == "missing"
-            else f"the file '{self.name}' of {owner} is damaged, or was changed: it is not what was written",
+            else f"the file '{self.name}' of {owner} is damaged, or was changed: it is not what "
+            "was written",
             where=str(self.path),
             expected=f"contents with SHA-256 {self.recorded[:12]}…",
             todo=f"restore the file, or {todo}",
@@ -244,10 +257,11 @@ def find_finished(folder: Path) -> StageRecord | None:
 
 
 def require_recorded(folder: Path, *names: str) -> None:
-    """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call it first.
+    """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call
+    it first.
 
-    The folder is that of the stage, or one in it. Where no finished stage is recorded there is nothing to compare with, and files that were
-    laid there later have no hash: they pass.
+    The folder is that of the stage, or one in it. Where no finished stage is recorded there is
+    nothing to compare with, and files that were laid there later have no hash: they pass.
     """
     if names and not (folder / STAGE_FILE).exists() and (folder.parent / STAGE_FILE).exists():
         folder, names = folder.parent, tuple(f"{folder.name}/{name}" for name in names)

@@ -332,7 +332,9 @@ def _write_batches(
     if output_format(path) == ".parquet":
         alone = (
             pl.col("text") + ""
-        )  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
+            # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps
+            # many batches
+        )
         write_frames(
             path,
             (batch.select(*schema).with_columns(alone) for batch in batches),

@@ -72,9 +72,18 @@ def _chunk(letters: str, more: str, digit: str, gap: str, joint: str) -> str:
     gap, a version, date or amount, `++` or `#`.
     """
     inner, either, signs = f"[{letters}{more}]", f"[{letters}{more}{digit}]", f"[.,:/{joint}]"
-    short = rf"(?<![{digit}])(?:[.:]?[{gap}]|[{joint}])[{digit}]{{1,2}}+(?:\.[{digit}]{{1,2}}+)?+(?!{either}|{signs}[{digit}])"
-    numbers = rf"(?:(?<=[{digit}]){signs}[{digit}]++|{signs}[{digit}]++(?!{inner}))(?:{signs}[{digit}]++)*+"
-    tail = rf"(?:(?=[.,:/+{gap}{joint}][{digit}{gap}+])(?:{short}|{numbers}|\+\+(?!{inner}))|\#(?!{inner}))?+"
+    short = (
+        rf"(?<![{digit}])(?:[.:]?[{gap}]|[{joint}])[{digit}]{{1,2}}+(?:\.[{digit}]"
+        rf"{{1,2}}+)?+(?!{either}|{signs}[{digit}])"
+    )
+    numbers = (
+        rf"(?:(?<=[{digit}]){signs}[{digit}]++|{signs}[{digit}]++(?!{inner}))(?:"
+        rf"{signs}[{digit}]++)*+"
+    )
+    tail = (
+        rf"(?:(?=[.,:/+{gap}{joint}][{digit}{gap}+])(?:{short}|{numbers}|\+\+(?!"
+        rf"{inner}))|\#(?!{inner}))?+"
+    )
     return rf"[{letters}{digit}]{either}*+{tail}|(?<!{either}|\.)\.[{letters}]{inner}{either}*+"
 
 
@@ -83,7 +92,10 @@ _GAP, _JOINT = (
     "\\-\\u2010\\u2011\\u2013",
 )  # between a word and its number: blanks on one line; hyphens
 _UNSPACED_RUN = rf"(?:{_CHARACTER}{_MARK}*+)++"
-_NUMBERED_RUN = rf"(?:\p{{Nd}}{{1,2}}+(?={_CHARACTER}))?+(?:{_CHARACTER}{_MARK}*+(?:\p{{Nd}}{{1,2}}+(?!\p{{Nd}}))?+)++"
+_NUMBERED_RUN = (
+    rf"(?:\p{{Nd}}{{1,2}}+(?={_CHARACTER}))?+(?:{_CHARACTER}{_MARK}*+(?:\p"
+    rf"{{Nd}}{{1,2}}+(?!\p{{Nd}}))?+)++"
+)
 _RULES = {
     "letters": (
         re.compile("[a-z]+"),
@@ -306,8 +318,8 @@ def drop_unused(documents: Documents) -> Documents:
 
 def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width: int) -> csr_array:
     """How often each word that has a column is in each document, csr [B, V] float64, by
-    the column of each word [W] (`Documents.find_words`), columns of a document in the order in which it first
-    has their words.
+    the column of each word [W] (`Documents.find_words`), columns of a document in the order in
+    which it first has their words.
     """
     numbers = column_of[documents.numbers]
     known = np.flatnonzero(numbers >= 0)

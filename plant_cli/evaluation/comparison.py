@@ -80,7 +80,9 @@ class Difference(TypedDict):
     )  # mean of the per-document differences over their standard deviation (Cohen's d of pairs)
     documents_for_a_point: (
         int | None
-    )  # test documents needed to detect a difference of 1 point with 80% power; None: no document differs
+        # test documents needed to detect a difference of 1 point with 80% power; None: no document
+        # differs
+    )
     published: Published
     text: str  # see `print_text`, marked by `p_holm`
     text_paper: str  # marked by the published rule

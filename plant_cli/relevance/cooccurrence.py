@@ -27,7 +27,9 @@ class Terms:
 
     words: tuple[
         str, ...
-    ]  # the vocabulary, by falling document frequency, then alphabetically: a smaller index wins every tie
+        # the vocabulary, by falling document frequency, then alphabetically: a smaller index wins
+        # every tie
+    ]
     occurrences: csr_array  # [N, V], how often each word occurs in each document
     docs_with_word: npt.NDArray[np.int64]  # [V]
 

@@ -1,6 +1,6 @@
-"""`thresholds.json`: the score from which a label counts as assigned in F1, tuned on validation: one
-for all labels, or one for each. `bands.json`: from which score a label is assigned without a person,
-and from which a person reviews it, for each label.
+"""`thresholds.json`: the score from which a label counts as assigned in F1, tuned on validation:
+one for all labels, or one for each. `bands.json`: from which score a label is assigned without a
+person, and from which a person reviews it, for each label.
 
 Without a validation split both are tuned on left-out scores of train. `plant thresholds` chooses
 other bands, which its own `thresholds.json` holds.

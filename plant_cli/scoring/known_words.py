@@ -42,7 +42,9 @@ UNLIKE = 0.5  # of the share of known words that all but the poorest of them hav
 COMMON, COMMON_FROM = (
     0.2,
     20,
-)  # share of the training documents beyond which a word is as good as a stop word, and their least number
+    # share of the training documents beyond which a word is as good as a stop word, and their least
+    # number
+)
 LITTLE = 0.25  # trust below which a user is told
 EDGE = " "  # before and after a word
 PIECE_LENGTH = 4  # characters of an n-gram

@@ -362,12 +362,12 @@ class TextReader:
         )
         if column not in schema:
             if wanted is not None:
+                said = "as --id-column says" if self.id_column else "as in the corpus of the run"
                 raise DataError(
                     f"there is no column '{column}'",
                     where=path,
-                    expected="the ids of the texts, "
-                    f"{'as --id-column says' if self.id_column else 'as in the corpus of the run'}; "
-                    "" + near_names(column, map(shorten, schema)),
+                    expected=f"the ids of the texts, {said}; "
+                    + near_names(column, map(shorten, schema)),
                     todo="name the column of the ids with --id-column, or rename it",
                 )
             others = [name for name in schema if name not in (*texts, self.data.labels_column)]

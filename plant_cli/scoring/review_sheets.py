@@ -30,8 +30,16 @@ from plant_cli.scoring.suggestion_files import in_frames
 
 ACCEPT, REJECT_LABEL = "accept", "reject"
 REVIEW_COLUMNS = {
-    "doc_id": 14, "heading": 40, "text": 60, "label": 24, "title": 34, "score": 8, "band": 10, "decision": 12, "evidence": 50,
-}  # fmt: skip
+    "doc_id": 14,
+    "heading": 40,
+    "text": 60,
+    "label": 24,
+    "title": 34,
+    "score": 8,
+    "band": 10,
+    "decision": 12,
+    "evidence": 50,
+}
 """The columns of a sheet, and their widths in a spreadsheet, in characters."""
 _NEEDED = ("doc_id", "label", "decision")
 _ABOVE = 20  # rows in which the names of the columns are looked for

@@ -132,7 +132,9 @@ def _annif_entry(one: SuggestedDocument) -> dict[str, Any]:
 def _trec_lines(documents: Documents) -> Iterator[str]:
     for one in documents:
         for rank, (label, score) in enumerate(zip(one.labels, one.scores, strict=True), start=1):
-            yield f"{_on_one_line(one.doc_id)}\tQ0\t{_on_one_line(label)}\t{rank}\t{score!r}\tplant\n"
+            yield (
+                f"{_on_one_line(one.doc_id)}\tQ0\t{_on_one_line(label)}\t{rank}\t{score!r}\tplant\n"
+            )
 
 
 def _on_one_line(name: str) -> str:

@@ -177,7 +177,9 @@ class Judge:
         value: float | list[float] = threshold
         if (
             tune == "per-label"
-        ):  # the one for all where validation has no document of the label among those scored highest
+            # the one for all where validation has no document of the label among those scored
+            # highest
+        ):
             value = tune_per_label(
                 top.labels, top.scores, self.gold, self.labels, threshold
             ).tolist()

@@ -1,9 +1,9 @@
 """The built-in backbones: one table of Hugging Face families, three models from packages, and a
 small network without download.
 
-This page has the table and registers it. A `Family` (`profile`) says what a kind of model is called,
-where its weights are and which of its maps are adapted; plugins for further families may use it.
-`huggingface` loads such a model and reads with it; `windows` cuts long texts. Its engines:
+This page has the table and registers it. A `Family` (`profile`) says what a kind of model is
+called, where its weights are and which of its maps are adapted; plugins for further families may
+use it. `huggingface` loads such a model and reads with it; `windows` cuts long texts. Its engines:
 `quantization` (4 and 8 bits, adapters), `bf16_models`, `gguf_files` and `gguf_models` (models in
 GGUF), `bert` (an encoder without transformers). `packaged` and `packed_weights` read models from
 packages; `tiny` is the small network.
@@ -37,7 +37,9 @@ FAMILIES = (
         "otherwise.",
         source="Jiang et al. 2023, arXiv:2310.06825",
         models={
-            "7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3@c170c708c41dac9275d15a8fff4eca08d52bab71"
+            "7b-instruct": (
+                "mistralai/Mistral-7B-Instruct-v0.3@c170c708c41dac9275d15a8fff4eca08d52bab71"
+            )
         },
         shapes={"7b-instruct": PublishedShape("mistral", 4096, 32, 32, 8, 14336, 32768, 32768)},
     ),
@@ -55,12 +57,24 @@ FAMILIES = (
         "DeepSeek-V3; causal, low-rank adapters.",
         source="DeepSeek-AI 2024, arXiv:2412.19437; DeepSeek-AI 2025, arXiv:2501.12948",
         models={
-            "r1-qwen-7b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B@916b56a44061fd5cd7d6a8fb632557ed4f724f60",
-            "r1-qwen-1.5b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B@ad9f0ae0864d7fbcd1cd905e3c6c5b069cc8b562",
-            "r1-llama-8b": "deepseek-ai/DeepSeek-R1-Distill-Llama-8B@6a6f4aa4197940add57724a7707d069478df56b1",
-            "r1-qwen-14b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B@1df8507178afcc1bef68cd8c393f61a886323761",
-            "r1-qwen-32b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B@711ad2ea6aa40cfca18895e8aca02ab92df1a746",
-            "r1-llama-70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B@b1c0b44b4369b597ad119a196caf79a9c40e141e",
+            "r1-qwen-7b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B@916b56a44061fd5cd7d6a8fb632557ed4f724f60"
+            ),
+            "r1-qwen-1.5b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B@ad9f0ae0864d7fbcd1cd905e3c6c5b069cc8b562"
+            ),
+            "r1-llama-8b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Llama-8B@6a6f4aa4197940add57724a7707d069478df56b1"
+            ),
+            "r1-qwen-14b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B@1df8507178afcc1bef68cd8c393f61a886323761"
+            ),
+            "r1-qwen-32b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B@711ad2ea6aa40cfca18895e8aca02ab92df1a746"
+            ),
+            "r1-llama-70b": (
+                "deepseek-ai/DeepSeek-R1-Distill-Llama-70B@b1c0b44b4369b597ad119a196caf79a9c40e141e"
+            ),
             # stored in fp8: needs quantization=none, or a copy
             "v3": "deepseek-ai/DeepSeek-V3@e815299b0bcbac849fa540c768ef21845365c9eb",
         },
@@ -85,7 +99,9 @@ FAMILIES = (
         source="Abdin et al. 2024, arXiv:2404.14219",
         models={
             "mini-4k": "microsoft/Phi-3-mini-4k-instruct@0a67737cc96d2554230f90338b163bc6380a2a85",
-            "mini-128k": "microsoft/Phi-3-mini-128k-instruct@072cb7562cb8c4adf682a8e186aaafa49469eb5d",
+            "mini-128k": (
+                "microsoft/Phi-3-mini-128k-instruct@072cb7562cb8c4adf682a8e186aaafa49469eb5d"
+            ),
         },
         shapes={
             "mini-4k": PublishedShape("phi3", 3072, 32, 32, 32, 8192, 32064, 4096),

@@ -55,7 +55,10 @@ UNREAD = {
 the configuration.
 """
 NORMAL_TOKEN, CONTROL_TOKEN, WHOLE_TOKEN = 1, 3, 4  # types of tokens in the file
-LLAMA3_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| "
+    r"?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 WORD_SPLITS = {
     **dict.fromkeys(("llama-bpe", "llama3", "llama-v3"), LLAMA3_WORDS),
     **dict.fromkeys(("qwen2", "deepseek-r1-qwen"), LLAMA3_WORDS.replace("{1,3}", "")),

@@ -23,8 +23,9 @@ from plant_datasets.record_formats import HEAD_LINES, Numbered, RecordFormat, js
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
 _SHOWN = 3  # labels of a question in a message
 _KEYS = """
-id annotation_id annotator annotators created_at updated_at lead_time completed_by agreement inner_id file_upload
-project meta metadata status url source predictions was_cancelled total_annotations cancelled_annotations
+id annotation_id annotator annotators created_at updated_at lead_time completed_by agreement
+inner_id file_upload project meta metadata status url source predictions was_cancelled
+total_annotations cancelled_annotations
 """
 ABOUT = frozenset(_KEYS.split())
 """Keys that say something of an annotation, wherever they stand: no text, and no answer."""

@@ -1,4 +1,6 @@
-"""Entries of BibTeX by pybtex, without TeX; loaded for such files alone, since pybtex takes long."""
+"""Entries of BibTeX by pybtex, without TeX; loaded for such files alone, since pybtex takes
+long.
+"""
 
 from __future__ import annotations
 

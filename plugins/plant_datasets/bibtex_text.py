@@ -51,7 +51,9 @@ class _Entry:
         return bool(COMMENT.match(self.held))
 
     def take_line(self, line: str) -> bool:
-        """Whether a line belongs to it: one that begins another entry ends what was never closed."""
+        """Whether a line belongs to it: one that begins another entry ends what was never
+        closed.
+        """
         return self.comment or not (self.held and BEGINS.match(line))
 
     def hides(self, line: str) -> bool:

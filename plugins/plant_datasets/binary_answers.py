@@ -18,15 +18,18 @@ _SURE = frozenset(
     {"accept", "reject", "ignore"}
 )  # no column of another kind holds these words alone
 _WORDS = """
-answer accept accepted decision judgement judgment verdict relevant is_relevant correct is_correct applies assigned
-approved valid is_valid value vote antwort entscheidung zutreffend reponse respuesta vastaus
+answer accept accepted decision judgement judgment verdict relevant is_relevant correct is_correct
+applies assigned approved valid is_valid value vote antwort entscheidung zutreffend reponse
+respuesta vastaus
 """
 _NAMES = frozenset(_WORDS.split())
 """Columns of answers: a word that says neither is told, and left out."""
 _DOUBTFUL_NAMES = frozenset(["review", "status", "relevance", "score", "label_status", "result"])
 """Columns of answers where texts repeat, if each of their words is a decision."""
 _UNREAD_NAMES = _NAMES | _DOUBTFUL_NAMES | {"grade", "rating", "polarity", "sentiment", "stance"}
-"""Columns that may say how far a label holds, and are told where texts repeat and nobody reads them."""
+"""Columns that may say how far a label holds, and are told where texts repeat and nobody reads
+them.
+"""
 _SIGNS = {"-": "reject", "−": "reject", "–": "reject"}
 """What they say in a column that has + as well."""
 _MOST_WORDS = 9

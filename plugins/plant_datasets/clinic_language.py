@@ -187,24 +187,65 @@ AFFIRMED = {
     ),
 }
 NEGATED = (
-    "No evidence of {m}.", "No sign of {m}.", "{m} was ruled out.", "Denies {m}.", "Negative for {m}.", "Without {m}.",
+    "No evidence of {m}.",
+    "No sign of {m}.",
+    "{m} was ruled out.",
+    "Denies {m}.",
+    "Negative for {m}.",
+    "Without {m}.",
     "There was concern for {m}, which was not confirmed.",
-)  # fmt: skip
+)
 RELATIVES = (
-    "Mother had {m}.", "Father died of {m} at {n}.", "A sister is treated for {m}.", "{m} in the grandfather.", "Two cousins with {m}.",
-)  # fmt: skip
+    "Mother had {m}.",
+    "Father died of {m} at {n}.",
+    "A sister is treated for {m}.",
+    "{m} in the grandfather.",
+    "Two cousins with {m}.",
+)
 FILLER = {
-    "complaint": ("Feeling unwell for {n} days.", "Brought in by ambulance.", "Symptoms began {n} hours before arrival."),
-    "history": ("Lives with a partner.", "Stopped smoking {n} years ago.", "No known allergies.", "Walks {n} km daily."),
-    "family": ("Parents died of old age.", "{n} siblings, all well.", "Family history otherwise not contributory."),
-    "findings": (
-        "BP 1{n}/8{n}, pulse {n}, afebrile.", "Haemoglobin {n} g/l.", "Alert and oriented.", "CRP {n} mg/l.", "Abdomen soft.",
-        "Breath sounds clear.", "Weight {n} kg.",
+    "complaint": (
+        "Feeling unwell for {n} days.",
+        "Brought in by ambulance.",
+        "Symptoms began {n} hours before arrival.",
     ),
-    "course": ("Mobilised on day {n}.", "Diet was advanced as tolerated.", "Pain was well controlled.", "The night was uneventful."),
-    "medication": ("{n} mg once daily before breakfast.", "Doses unchanged.", "Stop after {n} days.", "Take with food."),
-    "plan": ("Return if symptoms worsen.", "Blood tests in {n} weeks.", "Discussed with the patient, who agrees."),
-}  # fmt: skip
+    "history": (
+        "Lives with a partner.",
+        "Stopped smoking {n} years ago.",
+        "No known allergies.",
+        "Walks {n} km daily.",
+    ),
+    "family": (
+        "Parents died of old age.",
+        "{n} siblings, all well.",
+        "Family history otherwise not contributory.",
+    ),
+    "findings": (
+        "BP 1{n}/8{n}, pulse {n}, afebrile.",
+        "Haemoglobin {n} g/l.",
+        "Alert and oriented.",
+        "CRP {n} mg/l.",
+        "Abdomen soft.",
+        "Breath sounds clear.",
+        "Weight {n} kg.",
+    ),
+    "course": (
+        "Mobilised on day {n}.",
+        "Diet was advanced as tolerated.",
+        "Pain was well controlled.",
+        "The night was uneventful.",
+    ),
+    "medication": (
+        "{n} mg once daily before breakfast.",
+        "Doses unchanged.",
+        "Stop after {n} days.",
+        "Take with food.",
+    ),
+    "plan": (
+        "Return if symptoms worsen.",
+        "Blood tests in {n} weeks.",
+        "Discussed with the patient, who agrees.",
+    ),
+}
 PRESCRIBED = (
     "{d} {n} mg daily.",
     "{d} {n} mg bd.",

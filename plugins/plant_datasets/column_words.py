@@ -19,57 +19,61 @@ _TITLES = (
     "headline"
 )
 _TEXTS = """
-ab text abstract body content description summary abstracttext fulltext full_text note notes document
-abstract_note abstractnote sentence
-zusammenfassung beschreibung inhalt volltext kurzfassung tiivistelma kuvaus teksti resume contenu texte
-resumen texto descripcion riassunto testo sammanfattning samenvatting tekst resumo
+ab text abstract body content description summary abstracttext fulltext full_text note notes
+document abstract_note abstractnote sentence
+zusammenfassung beschreibung inhalt volltext kurzfassung tiivistelma kuvaus teksti resume contenu
+texte resumen texto descripcion riassunto testo sammanfattning samenvatting tekst resumo
 """
 _IDS = "doc_id document_id docid id identifier uri ppn pmid doi record_id key"
 _LANGUAGES = """
-ar bg cs da de el en es et fa fi fr he hi hr hu id is it ja ko lt lv nb nl nn no pl pt ro ru sk sl sr sv th tr uk vi zh
-eng ger deu fre fra spa ita fin swe dut nld por rus chi zho jpn lat pol dan nor cze ces
-english german deutsch french francais spanish espanol italian italiano finnish suomi swedish svenska dutch
-portuguese russian chinese japanese latin polish
+ar bg cs da de el en es et fa fi fr he hi hr hu id is it ja ko lt lv nb nl nn no pl pt ro ru sk sl
+sr sv th tr uk vi zh eng ger deu fre fra spa ita fin swe dut nld por rus chi zho jpn lat pol dan nor
+cze ces english german deutsch french francais spanish espanol italian italiano finnish suomi
+swedish svenska dutch portuguese russian chinese japanese latin polish
 """
 _STATES = """
-draft published publish pending active inactive open closed done new completed complete submitted discarded
-approved rejected accepted accept reject ignore true false yes no ja nein oui non si kylla ei
-public private archived deleted final unknown todo ok train test dev valid validation
+draft published publish pending active inactive open closed done new completed complete submitted
+discarded approved rejected accepted accept reject ignore true false yes no ja nein oui non si kylla
+ei public private archived deleted final unknown todo ok train test dev valid validation
 entwurf veroffentlicht offen geschlossen brouillon publie borrador publicado luonnos julkaistu
 """
 _LABELS = """
-label labels tag tags keyword keywords subject subjects topic topics descriptor descriptors headings term terms
-mesh code codes icd concept concepts theme themes
-schlagwort schlagworter schlagwoerter schlagworte stichwort stichworter stichworte deskriptor deskriptoren thema themen
-asiasana asiasanat avainsana avainsanat aihe aiheet
+label labels tag tags keyword keywords subject subjects topic topics descriptor descriptors headings
+term terms mesh code codes icd concept concepts theme themes
+schlagwort schlagworter schlagwoerter schlagworte stichwort stichworter stichworte deskriptor
+deskriptoren thema themen asiasana asiasanat avainsana avainsanat aihe aiheet
 sujet sujets descripteur descripteurs etiquette etiquettes matiere matieres motscles
 descriptores tema temas materia materias etiqueta etiquetas palabrasclave
 soggetto soggetti descrittore descrittori etichetta etichette temi
-amnesord nyckelord amne amnen trefwoord trefwoorden onderwerp onderwerpen assunto assuntos descritor descritores
+amnesord nyckelord amne amnen trefwoord trefwoorden onderwerp onderwerpen assunto assuntos descritor
+descritores
 """
 _CLASSES = """
-category categories class classes genre genres classification classifications group groups section sections area areas
-kategorie kategorien klasse klassen sachgruppe sachgruppen gattung notation notationen
-luokka luokat kategoria kategoriat categorie categorien rubrique rubriques categoria categorias clase clases
-classe classi classes kategori kategorier discipline disciplines field fields
+category categories class classes genre genres classification classifications group groups section
+sections area areas kategorie kategorien klasse klassen sachgruppe sachgruppen gattung notation
+notationen luokka luokat kategoria kategoriat categorie categorien rubrique rubriques categoria
+categorias clase clases classe classi classes kategori kategorier discipline disciplines field
+fields
 """
 _SUGGESTED = (
     "suggestion suggestions suggested automatic auto predicted prediction predictions plus machine"
 )
 _OTHER = """
-author authors editor editors creator creators contributor contributors translator translators writer composer
-publisher publishers publication journal source sources imprint series conference venue affiliation affiliations
-name names person people user users annotator annotators reviewer agent owner email mail phone address institution
-language languages lang locale country city place location region
-isbn issn doi url uri uris link links href id ids uid uuid key keys identifier number numbers no nr ppn pmid hash
-year date dates time datetime timestamp created updated modified month day version edition
-volume issue page pages pagination extent count counts size length words score scores probability confidence weight
-rating ratings price rank votes status state states type types format formats license licence rights access
-file filename path extra answer decision comment comments split fold part price currency
-autor autoren verfasser herausgeber urheber verlag sprache sprachen jahr datum ort quelle zeitschrift seiten band anzahl typ
-tekija tekijat kirjoittaja toimittaja julkaisija kustantaja kieli vuosi paivamaara paikka lahde tila tyyppi
-auteur auteurs editeur editeurs langue langues annee lieu etat statut
-autores editorial idioma idiomas ano fecha lugar estado tipo revista
+author authors editor editors creator creators contributor contributors translator translators
+writer composer publisher publishers publication journal source sources imprint series conference
+venue affiliation affiliations name names person people user users annotator annotators reviewer
+agent owner email mail phone address institution language languages lang locale country city place
+location region isbn issn doi url uri uris link links href id ids uid uuid key keys identifier
+number numbers no nr ppn pmid hash year date dates time datetime timestamp created updated modified
+month day version edition volume issue page pages pagination extent count counts size length words
+score scores probability confidence weight rating ratings price rank votes status state states type
+types format
+formats license licence rights access file filename path extra answer decision comment comments
+split fold part price currency autor autoren verfasser herausgeber urheber verlag sprache sprachen
+jahr datum ort quelle zeitschrift seiten band anzahl typ tekija tekijat kirjoittaja toimittaja
+julkaisija kustantaja kieli vuosi paivamaara paikka lahde tila tyyppi auteur auteurs editeur
+editeurs langue
+langues annee lieu etat statut autores editorial idioma idiomas ano fecha lugar estado tipo revista
 autore autori curatore editore lingua lingue anno data luogo stato
 forfattare redaktor forlag sprak ar auteursnaam uitgever taal talen jaar plaats
 editora lingua idioma fecha
@@ -81,7 +85,8 @@ _WORDS: dict[str, Meaning] = {
     **dict.fromkeys(_LABELS.split(), "labels"),
 }
 _PHRASES = re.compile(
-    r"\b(?:mots? cles?|palabras? claves?|parol[ae] chiav[ei]|palavras? chaves?|key words?|subject uris?)\b"
+    r"\b(?:mots? cles?|palabras? claves?|parol[ae] chiav[ei]|palavras? chaves?|key words?|subject "
+    r"uris?)\b"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

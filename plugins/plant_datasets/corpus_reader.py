@@ -26,11 +26,19 @@ from plant_cli.kit import (
 )
 
 ALIASES: dict[str, SplitName] = {
-    "train": "train", "training": "train", "trn": "train",
-    "validation": "validation", "valid": "validation", "val": "validation", "validate": "validation", "dev": "validation",
+    "train": "train",
+    "training": "train",
+    "trn": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "validate": "validation",
+    "dev": "validation",
     "development": "validation",
-    "test": "test", "testing": "test", "tst": "test",
-}  # fmt: skip
+    "test": "test",
+    "testing": "test",
+    "tst": "test",
+}
 _COLUMNS: dict[str, pl.DataType] = {
     "doc_id": pl.String(),
     "text": pl.String(),

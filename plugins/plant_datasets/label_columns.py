@@ -362,7 +362,8 @@ class _Tally:
             yield f"columns with further values are no labels: {self.first_odd}"
         if self.blank:
             yield (
-                f"{self.where}: {self.blank:,} cells of labels that are empty or unknown (-1) count "
+                f"{self.where}: {self.blank:,} cells of labels that are empty or unknown (-1) "
+                "count "
                 "as no; a row of these alone is left out"
             )
 

@@ -16,12 +16,14 @@ from plant_datasets.column_words import fold_name, split_name
 from plant_datasets.label_columns import CorpusTables
 
 _ANNOTATORS = """
-annotator rater coder labeler labeller judge assessor indexer crowdworker annotated_by labelled_by labeled_by
-coded_by rated_by assigned_by indexed_by completed_by annotateur annotatrice anotador anotadora annotatore
-annotierer annotierte kodierer indexierer annotoija annoterare beoordelaar indexeur
+annotator rater coder labeler labeller judge assessor indexer crowdworker annotated_by labelled_by
+labeled_by coded_by rated_by assigned_by indexed_by completed_by annotateur annotatrice anotador
+anotadora annotatore annotierer annotierte kodierer indexierer annotoija annoterare beoordelaar
+indexeur
 """
 _PEOPLE = """
-worker reviewer evaluator expert user username person participant respondent created_by bearbeiter gutachter
+worker reviewer evaluator expert user username person participant respondent created_by bearbeiter
+gutachter
 """
 _ANNOTATOR_NAMES, _PEOPLE_NAMES = frozenset(_ANNOTATORS.split()), frozenset(_PEOPLE.split())
 """Columns of people who label; and of people who may as well have written the texts."""
@@ -37,10 +39,14 @@ def find_people(columns: Sequence[str]) -> str | None:
     """The column that names who labelled, by its name; None if there is none."""
     written = {name: _bare(name) for name in columns}
     return next(
-        (name for known in (_ANNOTATOR_NAMES, _PEOPLE_NAMES) for name in columns
-         if written[name] in known),
+        (
+            name
+            for known in (_ANNOTATOR_NAMES, _PEOPLE_NAMES)
+            for name in columns
+            if written[name] in known
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _bare(name: str) -> str:

@@ -282,7 +282,8 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
         raise DataError(
             "the folder holds no training file",
             where=f"{folder}: {', '.join(names[:12]) or 'empty'}",
-            expected="train.parquet (or .jsonl, .ndjson, .json, .csv, .tsv), and if there are, validation "
+            expected="train.parquet (or .jsonl, .ndjson, .json, .csv, .tsv), and if there are, "
+            "validation "
             "and test",
             todo="name the files so, or name one file that has a split column",
         )
@@ -572,12 +573,12 @@ def _missing_column(
         if flag != "--labels-column" or flag in guessed
         else "; where there is none, add it: models learn from labelled documents"
     )
+    perhaps = f"; by what is in the columns perhaps {guessed}" if guessed else ""
     return DataError(
         f"there is no column '{name}'",
         where=f"{path}, columns {show_names(columns)}",
         expected=near if "did you mean" in near else _MEANINGS.get(flag, "a column of that name"),
-        todo="name the right one with "
-        f"{flag}{f'; by what is in the columns perhaps {guessed}' if guessed else ''}{without}{predicted}",
+        todo=f"name the right one with {flag}{perhaps}{without}{predicted}",
     )
 
 

@@ -2,15 +2,17 @@
 
 A format says of a file whether it knows it (`recognise`), from what was read once for all of
 them, and reads it (`read`). They are asked in the order of the tables below; the last takes any
-table. Predictions of other tools: `prediction_matrices`: numpy, scipy, numbers in text, the XML repository;
-`prediction_lines`: fastText, `label:score`, lists, TREC; `prediction_objects`: JSON, Annif;
-`prediction_tables`, with `prediction_cells`: tables whose columns and cells are found by what the
-corpus has. `scored_labels`: what all of them hand on. Vocabularies: `concepts` (SKOS, other RDF, JSKOS, and
-the language of titles), `classifications` (ICD, ClaML, MeSH, OBO), `vocabulary_tables`.
+table. Predictions of other tools: `prediction_matrices`: numpy, scipy, numbers in text, the XML
+repository; `prediction_lines`: fastText, `label:score`, lists, TREC; `prediction_objects`: JSON,
+Annif; `prediction_tables`, with `prediction_cells`: tables whose columns and cells are found by
+what the corpus has. `scored_labels`: what all of them hand on. Vocabularies: `concepts` (SKOS,
+other RDF, JSKOS, and the language of titles), `classifications` (ICD, ClaML, MeSH, OBO),
+`vocabulary_tables`.
 
-It needs polars, numpy and scipy, and rdflib for RDF (extra `skos`). Of the core it uses readers of lines and tables (`data`, by the
-kit). The core itself reads predictions in tables with the columns `doc_id`, `labels` and `scores`,
-or `doc_id`, `label` and `score`, and vocabularies in tables with `label`, `title` and so on.
+It needs polars, numpy and scipy, and rdflib for RDF (extra `skos`). Of the core it uses readers of
+lines and tables (`data`, by the kit). The core itself reads predictions in tables with the columns
+`doc_id`, `labels` and `scores`, or `doc_id`, `label` and `score`, and vocabularies in tables with
+`label`, `title` and so on.
 """
 
 from __future__ import annotations

@@ -185,11 +185,40 @@ def _speaking(values: Tagged, language: str, *, or_untagged: bool = False) -> li
 
 
 _OTHER_TAGS = {  # of three letters, and of parts or earlier names of a language
-    "ar": "ara", "bg": "bul", "ca": "cat", "cs": "ces cze", "da": "dan", "de": "deu ger", "el": "ell gre", "en": "eng", "es": "spa",
-    "et": "est", "fi": "fin", "fr": "fra fre", "he": "heb iw", "hr": "hrv", "hu": "hun", "it": "ita", "ja": "jpn", "ko": "kor", "lt": "lit",
-    "lv": "lav", "nl": "nld dut", "no": "nb nn nor nob nno", "pl": "pol", "pt": "por", "ro": "ron rum", "ru": "rus", "sk": "slk slo",
-    "sl": "slv", "sr": "srp", "sv": "swe", "tr": "tur", "uk": "ukr", "zh": "zho chi",
-}  # fmt: skip
+    "ar": "ara",
+    "bg": "bul",
+    "ca": "cat",
+    "cs": "ces cze",
+    "da": "dan",
+    "de": "deu ger",
+    "el": "ell gre",
+    "en": "eng",
+    "es": "spa",
+    "et": "est",
+    "fi": "fin",
+    "fr": "fra fre",
+    "he": "heb iw",
+    "hr": "hrv",
+    "hu": "hun",
+    "it": "ita",
+    "ja": "jpn",
+    "ko": "kor",
+    "lt": "lit",
+    "lv": "lav",
+    "nl": "nld dut",
+    "no": "nb nn nor nob nno",
+    "pl": "pol",
+    "pt": "por",
+    "ro": "ron rum",
+    "ru": "rus",
+    "sk": "slk slo",
+    "sl": "slv",
+    "sr": "srp",
+    "sv": "swe",
+    "tr": "tur",
+    "uk": "ukr",
+    "zh": "zho chi",
+}
 _SAME = {tag: code for code, tags in _OTHER_TAGS.items() for tag in tags.split()}
 
 
@@ -260,35 +289,79 @@ _GND, _DCT = "https://d-nb.info/standards/elementset/gnd#", "http://purl.org/dc/
 _SUBJECT = "ForTheSubjectHeading"
 _PREFERRED = (_SKOS + "prefLabel", _XL + "prefLabel")
 _STAND_INS = (  # in the place of a preferred label, where a concept has none
-    _MADS + "authoritativeLabel", f"{_GND}preferredName{_SUBJECT}", _GND + "preferredName", _RDFS + "label", "http://schema.org/name",
-    "https://schema.org/name", _DCT + "title",
-)  # fmt: skip
+    _MADS + "authoritativeLabel",
+    f"{_GND}preferredName{_SUBJECT}",
+    _GND + "preferredName",
+    _RDFS + "label",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    _DCT + "title",
+)
 _PREDICATES = {  # by what they say of a concept
     "names": (
-        *(prefix + name for prefix in (_SKOS, _XL) for name in ("altLabel", "hiddenLabel")), _MADS + "hasVariant",
-        f"{_GND}variantName{_SUBJECT}", _GND + "variantName", _OBO + "hasExactSynonym", _OBO + "hasRelatedSynonym", _MESH + "altLabel",
+        *(prefix + name for prefix in (_SKOS, _XL) for name in ("altLabel", "hiddenLabel")),
+        _MADS + "hasVariant",
+        f"{_GND}variantName{_SUBJECT}",
+        _GND + "variantName",
+        _OBO + "hasExactSynonym",
+        _OBO + "hasRelatedSynonym",
+        _MESH + "altLabel",
     ),
-    "notes": (_SKOS + "definition", _SKOS + "scopeNote", _IAO + "0000115", _MESH + "scopeNote", _GND + "definition"),
+    "notes": (
+        _SKOS + "definition",
+        _SKOS + "scopeNote",
+        _IAO + "0000115",
+        _MESH + "scopeNote",
+        _GND + "definition",
+    ),
     "parents": (
-        _SKOS + "broader", _RDFS + "subClassOf", _MADS + "hasBroaderAuthority", _MESH + "broaderDescriptor", _GND + "broaderTermGeneral",
+        _SKOS + "broader",
+        _RDFS + "subClassOf",
+        _MADS + "hasBroaderAuthority",
+        _MESH + "broaderDescriptor",
+        _GND + "broaderTermGeneral",
     ),
     "replaces": (_DCT + "replaces", _SKOS + "exactMatch"),
     "replaced_by": (_DCT + "isReplacedBy", _IAO + "0100001", _MADS + "useInstead"),
-    "notation": (_SKOS + "notation", _OBO + "id", _GND + "gndIdentifier", _MESH + "identifier", _DCT + "identifier"),
-}  # fmt: skip
+    "notation": (
+        _SKOS + "notation",
+        _OBO + "id",
+        _GND + "gndIdentifier",
+        _MESH + "identifier",
+        _DCT + "identifier",
+    ),
+}
 _LITERALS = (
     _XL + "literalForm",
     _MADS + "variantLabel",
     _RDF + "value",
 )  # of a name that is a node of its own
 _CONCEPTS = (
-    _SKOS + "Concept", _OWL + "Class", _RDFS + "Class",
-    *(_MESH + name for name in ("TopicalDescriptor", "GeographicalDescriptor", "PublicationType", "CheckTag")),
-)  # fmt: skip
+    _SKOS + "Concept",
+    _OWL + "Class",
+    _RDFS + "Class",
+    *(
+        _MESH + name
+        for name in ("TopicalDescriptor", "GeographicalDescriptor", "PublicationType", "CheckTag")
+    ),
+)
 _NO_CONCEPTS = (
-    *(_OWL + name for name in ("Ontology", "ObjectProperty", "DatatypeProperty", "AnnotationProperty", "NamedIndividual")),
-    _RDF + "Property", _SKOS + "ConceptScheme", _SKOS + "Collection", _MADS + "MADSScheme", _XL + "Label",
-)  # fmt: skip
+    *(
+        _OWL + name
+        for name in (
+            "Ontology",
+            "ObjectProperty",
+            "DatatypeProperty",
+            "AnnotationProperty",
+            "NamedIndividual",
+        )
+    ),
+    _RDF + "Property",
+    _SKOS + "ConceptScheme",
+    _SKOS + "Collection",
+    _MADS + "MADSScheme",
+    _XL + "Label",
+)
 
 
 def read_skos(

@@ -6,7 +6,8 @@ of best labels, and `of_all_scores` the score of every label. Its engine is `auc
 the ROC curve in many resamples at once.
 
 They need numpy and scipy, which are imported when a metric is computed; AUC alone needs torch
-and `plant_network.compute`. Of the core they use counters of documents and labels (`plant_cli.kit`), which resamples weigh again.
+and `plant_network.compute`. Of the core they use counters of documents and labels
+(`plant_cli.kit`), which resamples weigh again.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from plant_cli.api import MetricSpec, NoOptions, Options, hookimpl, option
 
 CUT_OFFS_HELP = "The cut-offs k: how many of a document's highest-scored labels are looked at."
 _SOURCES = {
-    "hierarchy": "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence "
-    "of class hierarchies, section 3",
+    "hierarchy": "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the "
+    "presence of class hierarchies, section 3",
     "propensity": "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2",
 }
 _CAPPED = (

@@ -1,11 +1,12 @@
-"""Networks: stage 1 (`plant pretrain-attn`), stage 2 of `plant finetune`, reading, and `plant plan`.
+"""Networks: stage 1 (`plant pretrain-attn`), stage 2 of `plant finetune`, reading, and `plant
+plan`.
 
 A network is a backbone and a decoder, which other plugins bring; `assembly` joins, saves and loads
-them. `stage1` plants relevance into attention, `stage2` trains labels; both set up their `materials`
-and use the one `loop` with its `optimiser`, `checkpointing` and `strategies` (several processes,
-`group`). `reading` and `state_cache` give hidden states, `candidates` scores with a decoder,
-`network_scores` opens a trained network for `suggest` and its like. `planning` says what a stage
-will take.
+them. `stage1` plants relevance into attention, `stage2` trains labels; both set up their
+`materials` and use the one `loop` with its `optimiser`, `checkpointing` and `strategies` (several
+processes, `group`). `reading` and `state_cache` give hidden states, `candidates` scores with a
+decoder, `network_scores` opens a trained network for `suggest` and its like. `planning` says what a
+stage will take.
 
 It needs torch, transformers, tokenizers, accelerate and peft. The core asks it through
 `NetworkSpec`. It imports no other plugin. Backbones, decoders and losses may use its `compute`,
@@ -147,7 +148,8 @@ def plant_register_stages() -> Sequence[StageSpec]:
             meet="plant_network.group:meet",
             examine="plant_network.doctor_devices:examine",
             check="plant_network:require_relevance",
-            help="Train label queries and attention maps so that attention ranks a document's words "
+            help="Train label queries and attention maps so that attention ranks a document's "
+            "words "
             "by their relevance for each label.",
             sections=("data", "model", "machine"),
             feeds=("finetune",),

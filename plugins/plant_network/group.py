@@ -156,7 +156,9 @@ def _close_group() -> None:
         dist.destroy_process_group()
         time.sleep(
             0.1
-        )  # torch keeps the threads of a group that tensors were sharded in: let them drop their last ones now
+            # torch keeps the threads of a group that tensors were sharded in: let them drop their
+            # last ones now
+        )
 
 
 def _require_files(count: int) -> None:

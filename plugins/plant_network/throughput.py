@@ -141,7 +141,9 @@ class Throughput:
     peak_memory_gb: float  # largest resident memory of the process so far, on a GPU of the device
     cache_seconds: (
         float | None
-    )  # time in which the frozen backbone read train once; None without a cache, or where it was there before
+        # time in which the frozen backbone read train once; None without a cache, or where it was
+        # there before
+    )
     epoch_seconds: Sequence[float]  # of each epoch
     operations_per_document: float
     """Of matrix products, forward and backward, for a training document of mean length; a

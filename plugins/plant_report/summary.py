@@ -52,7 +52,8 @@ def _say_where_weak(labels: pl.DataFrame) -> Iterator[str]:
         return
     if unseen := share_unseen(labels):
         yield (
-            f"{100 * unseen:.0f} of 100 right labels have no training document, and cannot be found "
+            f"{100 * unseen:.0f} of 100 right labels have no training document, and cannot be "
+            "found "
             "without titles"
         )
     found = []
@@ -96,7 +97,10 @@ def _say_what_to_do(system: Evaluated, labels: pl.DataFrame) -> Iterator[str]:
     if 2 * rare > int(seen["gold"].sum()):
         yield "more documents of rare labels help most: half of the right labels and more are rare"
     if system.trained is not None:
-        yield f"`{system.command('audit', '-O doubts.xlsx')}` finds labels of the corpus that may be wrong"
+        yield (
+            f"`{system.command('audit', '-O doubts.xlsx')}` finds labels of the corpus that may "
+            "be wrong"
+        )
         yield (
             f"`{system.command('review export')}` makes a sheet of suggestions, and what people "
             "decide in it trains the next model"

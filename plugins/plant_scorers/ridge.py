@@ -408,7 +408,9 @@ class _TermProducts:
         rare = csr_array(cells, shape=(number, len(self._place) - 1))
         met = csr_array(
             rare @ self._by_term
-        )  # documents with such terms of each label: they alone have a part in the products of these
+            # documents with such terms of each label: they alone have a part in the products of
+            # these
+        )
         many = []  # labels with too many documents to write them out
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()

@@ -98,7 +98,9 @@ class WordScorer:
     idf: npt.NDArray[np.float32]  # inverse document frequency of each word [V]
     relevance: (
         csr_array | csc_array
-    )  # of words for labels [L, V]; rows of length 1, less what was pruned; csc where all are compared
+        # of words for labels [L, V]; rows of length 1, less what was pruned; csc where all are
+        # compared
+    )
     exact: int  # labels up to which all are compared
 
     @classmethod

@@ -1,4 +1,6 @@
-"""Documents that wait for people: who decided what on each, which is next, where people disagree."""
+"""Documents that wait for people: who decided what on each, which is next, where people
+disagree.
+"""
 
 from __future__ import annotations
 

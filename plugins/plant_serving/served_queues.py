@@ -1,4 +1,6 @@
-"""The queues of a server: read from files, looked through by the model, with what people decided."""
+"""The queues of a server: read from files, looked through by the model, with what people
+decided.
+"""
 
 from __future__ import annotations
 
