@@ -40,7 +40,6 @@ from plant_cli.data.tables import (
     load_sparse,
     peek_columns,
     scan_table,
-    table_format,
     whole_numbers,
 )
 from plant_cli.data.tensors import (
@@ -69,7 +68,6 @@ from plant_cli.evaluation.counters import (
     find_hits,
     mean_of_documents,
     ratio_of_sums,
-    score_f1,
 )
 from plant_cli.evaluation.mismatches import find_mismatch
 from plant_cli.relevance.mutual_information import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from plant_cli.api import (
+    DataError,
     PredictionFile,
     PredictionsSpec,
     VocabularyFile,
@@ -17,10 +18,12 @@ FormatSpec = TypeVar("FormatSpec", PredictionsSpec, VocabularySpec)
 
 
 def choose_format(
-    kind: type[FormatSpec], file: PredictionFile | VocabularyFile
-) -> tuple[FormatSpec | None, str, list[str]]:
+    kind: type[FormatSpec], file: PredictionFile | VocabularyFile, what: str, own: str
+) -> tuple[FormatSpec, str, list[str]]:
     """The format, what it says of the file, and a remark on each one that failed to say whether
     it knows it, and is passed over.
+
+    `DataError` if none knows it: `what` says so, `own` what the core itself reads.
     """
     remarks = []
     for spec in sorted(installed().specs(kind), key=lambda spec: (spec.order, spec.name)):
@@ -36,4 +39,9 @@ def choose_format(
             continue
         if said is not None:
             return spec, said, remarks
-    return None, "", remarks
+    raise DataError(
+        what,
+        where=str(file.path),
+        expected=own,
+        todo="look whether `plant plugins` lists its format, or write such a table",
+    )

@@ -187,14 +187,10 @@ def _read_named(file: VocabularyFile) -> ForeignVocabulary | None:
 
 def _read_format(file: VocabularyFile) -> ForeignVocabulary:
     """The vocabulary as the first format that recognises the file reads it."""
-    spec, _, remarks = choose_format(VocabularySpec, file)
-    if spec is None:
-        raise DataError(
-            "the vocabulary is of no kind that is known",
-            where=str(file.path),
-            expected=f"a table with the columns {', '.join(_NAMED)}",
-            todo="look whether `plant plugins` lists its format, or write such a table",
-        )
+    own = f"a table with the columns {', '.join(_NAMED)}"
+    spec, _, remarks = choose_format(
+        VocabularySpec, file, "the vocabulary is of no kind that is known", own
+    )
     found = spec.read(file)
     return replace(found, remarks=[*remarks, *found.remarks])
 

@@ -178,14 +178,10 @@ def _read_pairs(frame: pl.DataFrame, file: PredictionFile) -> ForeignPredictions
 
 def _read_format(file: PredictionFile) -> ForeignPredictions:
     """The predictions as the first format that recognises the file reads them."""
-    spec, said, remarks = choose_format(PredictionsSpec, file)
-    if spec is None:
-        raise DataError(
-            "no format of predictions fits the file",
-            where=str(file.path),
-            expected=f"a table with {', '.join(_LISTS)}, or with {', '.join(_PAIRS)}",
-            todo="look whether `plant plugins` lists its format, or write such a table",
-        )
+    own = f"a table with {', '.join(_LISTS)}, or with {', '.join(_PAIRS)}"
+    spec, said, remarks = choose_format(
+        PredictionsSpec, file, "no format of predictions fits the file", own
+    )
     found = spec.read(file)
     frame, unscored = _rank_by_place(found.frame)
     remarks += [*found.remarks, *unscored]

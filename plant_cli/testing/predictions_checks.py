@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plant_cli.api import DataError, PredictionFile, PredictionsSpec
+from plant_cli.api import PredictionFile, PredictionsSpec
 from plant_cli.testing.checklist import check
+from plant_cli.testing.format_checks import look_at_all, read_all
 
 PREDICTED_DOCUMENTS, PREDICTED_LABELS = ("d1", "d2", "d3"), ("a", "b", "c")
 PREDICTION_SAMPLES = {
@@ -52,13 +53,7 @@ def make_prediction_file(content: bytes) -> Iterator[PredictionFile]:
 @check(PredictionsSpec)
 def any_file_may_be_looked_at(spec: PredictionsSpec) -> None:
     """`recognise` raises no error, whatever a file holds."""
-    for name, content in PREDICTION_SAMPLES.items():
-        with make_prediction_file(content) as file:
-            try:
-                said = spec.recognise(file)
-            except Exception as error:
-                raise AssertionError(f"`recognise` fails for {name}: {error!r}") from error
-        assert said is None or said.strip(), f"`recognise` says nothing of {name}"
+    look_at_all(spec, PREDICTION_SAMPLES, make_prediction_file)
 
 
 @check(PredictionsSpec)
@@ -66,15 +61,7 @@ def what_it_recognises_it_reads_or_refuses(spec: PredictionsSpec) -> None:
     """Each document has as many scores as labels; a file that is none after all is a
     `DataError`.
     """
-    for name, content in PREDICTION_SAMPLES.items():
-        with make_prediction_file(content) as file:
-            if spec.recognise(file) is None:
-                continue
-            try:
-                frame = spec.read(file).frame
-            except DataError:
-                continue
-            assert frame.equals(spec.read(file).frame), f"{name} is read in two ways"
+    for name, frame in read_all(spec, PREDICTION_SAMPLES, make_prediction_file):
         uneven = [
             document
             for document, labels, scores in frame.iter_rows()

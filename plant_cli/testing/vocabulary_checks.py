@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plant_cli.api import DataError, Purpose, VocabularyFile, VocabularySpec
+from plant_cli.api import Purpose, VocabularyFile, VocabularySpec
 from plant_cli.testing.checklist import check
+from plant_cli.testing.format_checks import look_at_all, read_all
 
 VOCABULARY_SAMPLES = {
     "empty": "",
@@ -41,13 +42,7 @@ def make_vocabulary_file(content: str) -> Iterator[VocabularyFile]:
 @check(VocabularySpec)
 def any_vocabulary_may_be_looked_at(spec: VocabularySpec) -> None:
     """`recognise` raises no error, whatever a file holds."""
-    for name, content in VOCABULARY_SAMPLES.items():
-        with make_vocabulary_file(content) as file:
-            try:
-                said = spec.recognise(file)
-            except Exception as error:
-                raise AssertionError(f"`recognise` fails for {name}: {error!r}") from error
-        assert said is None or said.strip(), f"`recognise` says nothing of {name}"
+    look_at_all(spec, VOCABULARY_SAMPLES, make_vocabulary_file)
 
 
 @check(VocabularySpec)
@@ -55,12 +50,5 @@ def what_it_recognises_are_labels_or_an_error(spec: VocabularySpec) -> None:
     """A file that is read twice gives the same labels; one that is none after all is a
     `DataError`.
     """
-    for name, content in VOCABULARY_SAMPLES.items():
-        with make_vocabulary_file(content) as file:
-            if spec.recognise(file) is None:
-                continue
-            try:
-                frame = spec.read(file).frame
-            except DataError:
-                continue
-            assert frame.equals(spec.read(file).frame), f"{name} is read in two ways"
+    for name, frame in read_all(spec, VOCABULARY_SAMPLES, make_vocabulary_file):
+        assert "label" in frame.columns, f"what is read of {name} has no column of labels"

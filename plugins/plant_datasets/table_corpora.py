@@ -29,6 +29,7 @@ from plant_cli.kit import (
     MISSING,
     BadRows,
     LabelForm,
+    bare_name,
     base_name,
     collect,
     find_label_form,
@@ -38,7 +39,6 @@ from plant_cli.kit import (
     scan_table,
     shorten,
     show_names,
-    table_format,
     whole_numbers,
 )
 from plant_datasets.annotations import ANNOTATIONS
@@ -211,7 +211,7 @@ def _enter(folder: Path) -> Path:
 
     def holds(path: Path) -> bool:
         return any(
-            split_of(base_name(file)) == "train" and table_format(file) for file in path.iterdir()
+            split_of(base_name(file)) == "train" and _is_table(file) for file in path.iterdir()
         )
 
     inner = (
@@ -241,7 +241,7 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
     """The files of each split, or shards, by name; else those with the word in their name, such
     as `X_train.csv`.
     """
-    tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path.is_file()]
+    tables = [path for path in sorted(folder.iterdir()) if _is_table(path) and path.is_file()]
     files: dict[SplitName, list[Path]] = {}
     for path in tables:
         if split := _split_named(path):
@@ -290,6 +290,11 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
     return {split: files[split] for split in SPLITS if split in files}
 
 
+def _is_table(path: Path) -> bool:
+    """Whether a file is a table, by its name."""
+    return base_name(path) != bare_name(path)
+
+
 def _split_named(path: Path) -> SplitName | None:
     """The split that is all of the name of a file."""
     return ALIASES.get(_SHARD.sub("", base_name(path)).lower())
@@ -323,7 +328,7 @@ def _read_folder(
     strays = [
         path.name
         for path in others
-        if split_of(path.name) or (table_format(path) and _peek(path, data))
+        if split_of(path.name) or (_is_table(path) and _peek(path, data))
     ]
     if strays:
         shown = ", ".join(strays[:_NAMED]) + (
@@ -620,7 +625,7 @@ def _find_beside(corpus: Path, what: str) -> Path | None:
     wanted = (
         names if corpus.is_dir() else [*(f"{base_name(corpus)}.{name}" for name in names), *names]
     )
-    tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
+    tables = [path for path in sorted(folder.iterdir()) if _is_table(path) and path != corpus]
     return next((path for name in wanted for path in tables if base_name(path) == name), None)
 
 

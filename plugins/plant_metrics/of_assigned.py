@@ -18,7 +18,6 @@ from plant_cli.kit import (
     divide,
     find_hits,
     mean_of_documents,
-    score_f1,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +38,7 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
     pooled = np.column_stack([right, assigned.sum(axis=1), data.gold.sum(axis=1)]).astype(
         np.float64
     )
-    by_document = score_f1(pooled[:, 0], pooled[:, 1], pooled[:, 2])
+    by_document = _score_f1(pooled[:, 0], pooled[:, 1], pooled[:, 2])
     counters = count_assignments(data)
     counted = data.counted
 
@@ -53,7 +52,7 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
     def average_all(sums: Floats) -> Floats:
         """The mean F1 of all labels counted; a label with neither gold nor prediction has 0."""
-        return _mean(score_f1(*np.split(sums, 3, axis=1)), counted)
+        return _mean(_score_f1(*np.split(sums, 3, axis=1)), counted)
 
     def average_present(sums: Floats) -> Floats:
         """The mean F1 of the labels counted that some document of the (resampled) split has."""
@@ -67,7 +66,7 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
     def weigh_by_gold(sums: Floats) -> Floats:
         """The mean F1 of the gold assignments, each with the F1 of its label."""
         tp, chosen, gold = np.split(sums, 3, axis=1)
-        return divide((score_f1(tp, chosen, gold) * gold).sum(axis=1), gold.sum(axis=1))
+        return divide((_score_f1(tp, chosen, gold) * gold).sum(axis=1), gold.sum(axis=1))
 
     variants = {"all": average_all, "present": average_present, "harmonic": harmonic}
     plain = variants[data.settings.get("macro_f1", "all")]
@@ -100,7 +99,7 @@ def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
 
 
 def _micro(sums: Floats) -> Floats:
-    return score_f1(sums[:, 0], sums[:, 1], sums[:, 2])
+    return _score_f1(sums[:, 0], sums[:, 1], sums[:, 2])
 
 
 def _pool(name: str, counts: Floats) -> list[MetricValue]:
@@ -118,6 +117,11 @@ def _pool(name: str, counts: Floats) -> list[MetricValue]:
         ),
         MetricValue(name=f"{name}-F1", contributions=counts, combine=_micro),
     ]
+
+
+def _score_f1(tp: Floats, chosen: Floats, gold: Floats) -> Floats:
+    """2 tp / (assigned + gold), 0 for what is neither."""
+    return divide(2 * tp, chosen + gold)
 
 
 def _mean(values: Floats, counted: npt.NDArray[np.bool_]) -> Floats:

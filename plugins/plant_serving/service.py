@@ -170,7 +170,7 @@ async def _require_few_words(texts: Sequence[str]) -> None:
     memory grow with them.
     """
     for place, text in enumerate(texts):
-        if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text, MOST_SPELT):
+        if len(text) > MOST_SPELT and not await run_in_threadpool(has_few_words, text):
             raise Refusal(
                 422,
                 "the text has too many different words",
