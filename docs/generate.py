@@ -18,7 +18,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -524,11 +524,9 @@ def field_meanings(owner: type) -> dict[str, str]:
     for field, after in pairwise([*body, None]):
         if isinstance(field, ast.AnnAssign):
             _, _, beside = lines[field.end_lineno - 1].partition("  # ")  # type: ignore[operator]
-            above = (
-                lines[field.lineno - 2].strip().removeprefix("# ")
-                if lines[field.lineno - 2].strip().startswith("# ")
-                else ""
-            )
+            before = (line.strip() for line in reversed(lines[: field.lineno - 1]))
+            comment = list(takewhile(lambda line: line.startswith("# "), before))
+            above = " ".join(line.removeprefix("# ") for line in reversed(comment))
             below = (
                 after.value.value
                 if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
