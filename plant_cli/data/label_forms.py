@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -225,13 +226,12 @@ def _find_brackets(cells: Cells, known: _Known) -> LabelForm | None:
 
 def _of_values(values: Sequence[object], known: _Known, written: Sequence[str] = ()) -> LabelForm:
     """The form of lists, objects and numbers; `written` is how they stand in text."""
-    shown = written or [str(value) for value in values]
+    shown = written or [*map(str, values)]
     filled = [value for value in values if value not in ([], {})]
     _refuse_pairs(filled, shown, known.place)
     holding = [found for value in filled if (found := _objects_in(value))]
     if holding and len(holding) >= _MOST * len(filled):
-        objects = [one for found in holding for one in found]
-        return _of_objects(_Objects(values, objects, shown), known)
+        return _of_objects(_Objects(values, [*chain(*holding)], shown), known)
     lists = [value for value in values if isinstance(value, list)]
     vectors = [value for value in lists if read_bits(value) is not None]
     form = _of_vectors(vectors, known) if len(vectors) >= _MOST * len(values) else None

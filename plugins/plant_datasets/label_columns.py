@@ -151,7 +151,7 @@ def _find_label_columns(
     return _unite_all(tables, found, data)
 
 
-def _guess_text(table: pl.LazyFrame, found: _Answers, data: DataSection, where: str) -> str:
+def _guess_text(table: pl.LazyFrame, found: _BinaryColumns, data: DataSection, where: str) -> str:
     """The column of the longest texts, where there is none of the usual name; a remark says so."""
     lengths = mean_lengths(collect(table.drop(found.labels).head(_SAMPLE), where))
     text = max(lengths, key=lambda name: lengths[name], default=data.text_column)
@@ -162,7 +162,7 @@ def _guess_text(table: pl.LazyFrame, found: _Answers, data: DataSection, where: 
 
 
 def _unite_all(
-    tables: CorpusTables, found: _Answers, data: DataSection
+    tables: CorpusTables, found: _BinaryColumns, data: DataSection
 ) -> tuple[CorpusTables, DataSection, list[str]]:
     united = {
         name: (_unite(one, found.labels, found.said, name), prefix)
@@ -301,7 +301,7 @@ def _read_answers(column: str, dtype: pl.DataType, said: Sequence[str]) -> tuple
     return _written(column).is_in(_YES), _written(column).is_in(said)
 
 
-class _Answers(NamedTuple):
+class _BinaryColumns(NamedTuple):
     """Columns of yes and no."""
 
     labels: list[str]  # their names
@@ -375,7 +375,7 @@ class _Tally:
 
 def _find_binary(
     tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool
-) -> _Answers:
+) -> _BinaryColumns:
     """Those columns that say yes or no in all tables, unless `mixed` no at least once and in
     one notation.
     """
@@ -395,7 +395,7 @@ def _find_binary(
             todo="mend these cells, or name one column with --labels-column",
         )
     said = [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN]
-    return _Answers(labels, said, [*tally.tell(labels)])
+    return _BinaryColumns(labels, said, [*tally.tell(labels)])
 
 
 def _find_likely(table: pl.LazyFrame, columns: Sequence[str], where: str) -> list[str]:
