@@ -179,7 +179,7 @@ def _tell_bound(bound: frozenset[tuple[str, str]]) -> str:
 
 
 def _tell_rival(rival: _Cut) -> str:
-    would = list_labels(cut_cell(rival.example, rival.sign))
+    would = quote_labels(cut_cell(rival.example, rival.sign))
     return f"at {rival}, in {rival.cells:,}, {show(rival.example)} would give {would}"
 
 
@@ -240,11 +240,11 @@ def show(cell: object) -> str:
     return f"'{text}'" if len(text) <= LONG else f"'{text[: LONG - 1]}…'"
 
 
-def list_labels(labels: Sequence[str]) -> str:
+def quote_labels(labels: Sequence[str]) -> str:
     """The first labels for a message."""
     return first_names([*map(show, labels)], _SHOWN) if labels else "none"
 
 
 def give(cell: object, labels: Sequence[str]) -> str:
     """What a cell gives, for a message."""
-    return f"{show(cell)} gives {list_labels(labels)}"
+    return f"{show(cell)} gives {quote_labels(labels)}"
