@@ -33,23 +33,24 @@ def find_language(text: str) -> str | None:
     Lists, tables and very short texts are often None.
     """
     beginning = text[:BEGINNING]
-    script = _find_script(beginning)
-    if script is not None:
-        return script
-    words = Counter(spell(beginning))
+    return _find_script(beginning) or recognise_language(spell(beginning))
+
+
+def recognise_language(words: Sequence[str]) -> str | None:
+    """The same by the words of the text's beginning, where no script tells."""
     table = _languages_by_word()
-    hits: Counter[str] = Counter()
-    distinct: Counter[str] = Counter()
-    for word in filter(table.__contains__, words):
+    hits: dict[str, int] = {}
+    distinct: dict[str, int] = {}
+    for word, times in Counter(filter(table.__contains__, words)).items():
         for language in table[word]:
-            hits[language] += words[word]
-            distinct[language] += 1
+            hits[language] = hits.get(language, 0) + times
+            distinct[language] = distinct.get(language, 0) + 1
     enough = [
         language
         for language in hits
-        if distinct[language] >= DISTINCT and hits[language] >= WORD_SHARE * words.total()
+        if distinct[language] >= DISTINCT and hits[language] >= WORD_SHARE * len(words)
     ]
-    return max(enough, key=lambda language: hits[language], default=None)
+    return max(enough, key=hits.__getitem__, default=None)
 
 
 def share_languages(texts: Sequence[str]) -> dict[str | None, float]:

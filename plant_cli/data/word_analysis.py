@@ -13,8 +13,24 @@ import numpy.typing as npt
 
 from plant_cli.api import AnalyserSpec, Reporter, WordReducer, WordRule, promises
 from plant_cli.data.corpus_files import AnalyserRecord
-from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
-from plant_cli.data.words import find_borders, normalise_word, spell, split_number
+from plant_cli.data.languages import (
+    BEGINNING,
+    TEXTS_RECOGNISED,
+    find_language,
+    name_language,
+    recognise_language,
+    share_languages,
+)
+from plant_cli.data.words import (
+    SpeltChunks,
+    find_borders,
+    find_chunks,
+    find_letters,
+    normalise_word,
+    spell,
+    spell_chunks,
+    split_number,
+)
 from plant_cli.registry import installed
 
 AUTO, NO_ANALYSER = "auto", "none"
@@ -52,13 +68,15 @@ class WordAnalyser:
 
     def spell(self, text: str) -> list[str]:
         """The words of a text, reduced, in order, with repeats."""
-        reduced = (
-            self._reduced.get(find_language(text) or "", self._main)
-            if self._several
-            else self._main
-        )
-        spelt = spell(text, self._rule)
-        return spelt if reduced is None else list(map(reduced.__getitem__, spelt))
+        if self._rule == "names":
+            return spell(text, self._rule)
+        chunks, latin = find_chunks(text, self._rule)
+        reduced = self._main
+        if self._several:
+            known = latin and len(text) <= BEGINNING  # their words are those of the beginning
+            language = recognise_language(find_letters(chunks)) if known else find_language(text)
+            reduced = self._reduced.get(language or "", self._main)
+        return spell_chunks(chunks, None if reduced is None else reduced.chunks)
 
     def find_borders(self, text: str) -> npt.NDArray[np.int32]:
         """Where each of these words begins and ends [n, 2], in code points, end exclusive."""
@@ -86,6 +104,7 @@ class _Reduced(dict[str, str]):
     def __init__(self, name: str, reducer: WordReducer) -> None:
         super().__init__()
         self._name, self._reducer = name, reducer
+        self.chunks = SpeltChunks(self)
 
     def __missing__(self, form: str) -> str:
         letters, number = split_number(form)

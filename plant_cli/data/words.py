@@ -162,14 +162,36 @@ def spell(text: str, rule: WordRule = "letters") -> list[str]:
     """The words of a text without their offsets: the same as `words` finds, and faster."""
     if rule == "names":
         return [normalise_word(name) for name in text.split()]
+    chunks, latin = find_chunks(text, rule)
+    return chunks if latin and rule == "letters" else spell_chunks(chunks)
+
+
+def find_chunks(text: str, rule: WordRule) -> tuple[list[str], bool]:
+    """The pieces of a text that `spell_chunks` makes words of, by letters or mixed, and whether
+    all are Latin; they are then in lower case.
+    """
     lower = text.lower()
     kind = 0 if lower.isascii() else 1 if is_latin(lower) else 2
-    chunks = _RULES[rule][kind].findall(lower if kind < 2 else text)
-    return (
-        chunks
-        if kind < 2 and rule == "letters"
-        else list(chain.from_iterable(map(_SPELT.__getitem__, chunks)))
-    )
+    return _RULES[rule][kind].findall(lower if kind < 2 else text), kind < 2
+
+
+def spell_chunks(
+    chunks: Sequence[str], spelt: Mapping[str, tuple[str, ...]] | None = None
+) -> list[str]:
+    """The words of chunks, or what is `spelt` for each chunk in their place."""
+    words = _SPELT if spelt is None else spelt
+    return list(chain.from_iterable(map(words.__getitem__, chunks)))
+
+
+def find_letters(chunks: Iterable[str]) -> list[str]:
+    """The words that the rule of letters finds in a Latin text, by its chunks."""
+    letters: list[str] = []
+    for chunk in chunks:
+        if chunk.isalpha():
+            letters.append(chunk)
+        else:
+            letters += _LATIN_WORD.findall(chunk)
+    return letters
 
 
 def is_latin(text: str) -> bool:
@@ -251,11 +273,17 @@ def _western(word: str) -> str:
     )
 
 
-class _Spelt(dict[str, tuple[str, ...]]):
-    """The words of each chunk of text."""
+class SpeltChunks(dict[str, tuple[str, ...]]):
+    """The words of each chunk of text, perhaps `reduced`."""
+
+    def __init__(self, reduced: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._reduced = reduced
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        spelt = tuple(word for word, _, _ in _cut_chunk(chunk))
+        words = [word for word, _, _ in _cut_chunk(chunk)]
+        reduced = self._reduced
+        spelt = tuple(words if reduced is None else map(reduced.__getitem__, words))
         if len(self) >= REMEMBERED:
             self.clear()  # frequent chunks are soon back
         if len(chunk) <= LONGEST_REMEMBERED:
@@ -263,7 +291,7 @@ class _Spelt(dict[str, tuple[str, ...]]):
         return spelt
 
 
-_SPELT = _Spelt()
+_SPELT = SpeltChunks()
 
 
 class WordNumbers(dict[str, int]):
