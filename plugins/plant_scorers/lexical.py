@@ -184,8 +184,7 @@ def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     return choose_columns(counts, columns, len(numbers))
 
 
-WORDS_ONCE = 1 << 14  # words of a vocabulary that are not looked up one by one any more
-WORDS_KEPT, LONGEST_KEPT = 1 << 16, 64  # words that are kept, and their characters: 20 MB
+WORDS_KEPT, LONGEST_KEPT = 1 << 17, 64  # words that are kept, and their characters: 40 MB
 
 
 class GramColumns(dict[str, int]):
@@ -199,7 +198,9 @@ class GramColumns(dict[str, int]):
 
     def count(self, words: Sequence[str]) -> csr_array:
         """How often each n-gram is in each of distinct words, csr [W, G] float64."""
-        rows = [self._kept.get(word) or self._cut(word) for word in words]
+        rows = [
+            self._cut(word) if (kept := self._kept.get(word)) is None else kept for word in words
+        ]
         columns = np.frombuffer(bytearray().join(rows), dtype=np.int32)
         ends = short_ends(np.cumsum([0, *map(len, rows)]) // columns.itemsize)
         counts = csr_array((np.ones(len(columns)), columns, ends), shape=(len(words), len(self)))
@@ -226,7 +227,7 @@ def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_arra
     Documents of one vocabulary (passages of others, some of others) share it: their counts times it
     are counts of n-grams.
     """
-    if isinstance(columns, GramColumns) and len(documents.vocabulary) <= WORDS_ONCE:
+    if isinstance(columns, GramColumns):
         return columns.count(documents.vocabulary)
     return count_grams(documents.vocabulary, columns).astype(np.float64)
 

@@ -316,9 +316,10 @@ class _OwnTerms:
         advance: Callable[[float], None] = lambda share: None,
     ) -> csr_array:
         """Ridge weights on these terms, csr [U, V]; `advance` is told shares of the work."""
-        used, columns = np.unique(self.terms, return_inverse=True)
+        used = np.flatnonzero(np.bincount(self.terms, minlength=train.shape[1]))
         places = np.full(train.shape[1], -1, dtype=np.int64)
         places[used] = np.arange(len(used))
+        columns = places[self.terms]
         products = _TermProducts(
             choose_columns(train, places, len(used)),
             np.bincount(columns, np.repeat(self.sizes, self.sizes)),
@@ -448,7 +449,7 @@ class _TermProducts:
         csr [R, N], and terms [R, T].
         """
         having, cells = (
-            np.unique(met.indices),
+            np.flatnonzero(np.bincount(met.indices, minlength=met.shape[1])),
             np.zeros((met.nnz, wanted.shape[1]), dtype=np.float32),
         )
         if self._sizes[met.indices].sum() < TERMS_PER_VISIT * len(

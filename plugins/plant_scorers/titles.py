@@ -52,7 +52,7 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     them.
     """
     pieces = tuple(number_grams(given.names.vocabulary))
-    places = {piece: place for place, piece in enumerate(pieces)}
+    places = GramColumns(pieces)
     counts = count_pieces(given.names.counts, cut_vocabulary(given.names, places))
     frequency, words = document_frequencies(counts), cut_vocabulary(given.documents, places)
     with given.reporter.progress("titles", len(given.documents), "documents") as task:
