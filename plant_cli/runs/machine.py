@@ -24,15 +24,16 @@ from plant_cli.api import ResourceError, first_line
 from plant_cli.data.files import full_disk_code
 from plant_cli.runs.processes import process_count
 
-WAITING = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
-"""What is set: rounds of waiting before a thread sleeps (GNU), milliseconds (LLVM and Intel)."""
+WAITING = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
+"""What is set: rounds of waiting before a thread sleeps (GNU), milliseconds (LLVM and Intel), the
+logarithm of cycles (OpenBLAS; 26 by default)."""
 CHOICES = (*WAITING, "OMP_WAIT_POLICY")
 """Any of these shows that the user has decided how threads wait."""
 
 
 def limit_spinning(environment: MutableMapping[str, str] = os.environ) -> None:
     """Let waiting threads sleep soon, unless the environment says how they wait. OpenMP reads
-    it when torch is loaded, and never again.
+    it when torch is loaded, OpenBLAS when numpy is, and never again.
     """
     if not any(environment.get(name) for name in CHOICES):
         environment.update(WAITING)
