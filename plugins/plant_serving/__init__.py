@@ -2,7 +2,8 @@
 
 A page where texts are typed, suggestions looked at and decided upon; a JSON API with its schema;
 the paths of Annif's API; metrics for a monitor. Texts of several requests are scored together. Runs
-are only read; what people decide goes to a file that `plant review import` reads.
+are only read; what people decide goes to a file that `plant review import` reads, and headings that
+they miss go to one that `plant review proposals` lists.
 
 It needs the extra `serve` (fastapi, uvicorn, python-multipart, py3langid) and, of the core, opened
 models (`scoring`) and run folders (`runs`). The page is plain HTML, CSS and JavaScript in `page/`:
@@ -85,6 +86,18 @@ class ServeOptions(Options):
     )
 
 
+class ProposalOptions(Options):
+    """Options of `review proposals`."""
+
+    files: list[str] = everyday(
+        ...,
+        "Files of proposals that `plant serve` keeps (.proposals.jsonl).",
+        argument=True,
+        path=True,
+        min_length=1,
+    )
+
+
 def require_server(context: StageContext, options: ServeOptions) -> None:
     """Refuse, before anything is loaded, where the server's packages are not installed."""
     for name in ("fastapi", "uvicorn", "python_multipart", "py3langid"):
@@ -96,7 +109,7 @@ def require_server(context: StageContext, options: ServeOptions) -> None:
 
 @hookimpl
 def plant_register_stages() -> Sequence[StageSpec]:
-    """The server."""
+    """The server, and what people proposed on its page."""
     return [
         StageSpec(
             name="serve",
@@ -116,5 +129,16 @@ def plant_register_stages() -> Sequence[StageSpec]:
                 "plant serve --queue new.csv",
                 "plant serve titles abstracts --feedback feedback.jsonl --watch",
             ),
+        ),
+        StageSpec(
+            name="review proposals",
+            summary="Headings that people proposed on the page, since the vocabulary lacks them.",
+            options=ProposalOptions,
+            run="plant_serving.proposals:list_proposals",
+            help="An editor adds a heading to the vocabulary; `plant labels apply` takes it into a "
+            "model.",
+            writes=False,
+            needs_run=False,
+            examples=("plant review proposals new.proposals.jsonl",),
         ),
     ]

@@ -29,6 +29,8 @@ from plant_serving.http_bodies import (
     HealthReply,
     LabelReply,
     ModelReply,
+    ProposalBody,
+    ProposalReply,
     SuggestBody,
     SuggestReply,
 )
@@ -166,6 +168,11 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
         model = service.find(body.model)
         unknown = await service.store(model, [document], request.state.deadline)
         return FeedbackReply(stored=len(body.decisions), unknown=unknown)
+
+    @app.post("/api/proposals")
+    async def propose(body: ProposalBody, request: Request) -> ProposalReply:
+        model = service.find(body.model)
+        return ProposalReply(proposed=await service.propose(model, body, request.state.deadline))
 
     @app.get("/api/health")
     def health() -> HealthReply:

@@ -209,6 +209,21 @@ class FeedbackReply(Reply):
     )
 
 
+class ProposalBody(Body):
+    """A heading that the vocabulary lacks, for the text that needs it."""
+
+    model: str | None = None
+    document: DocumentBody
+    who: Words | None = Field(None, max_length=200)
+    name: Annotated[Words, Field(min_length=1, max_length=500, pattern=r"\S")]
+
+
+class ProposalReply(Reply):
+    """The heading as it was stored, for the editors of the vocabulary."""
+
+    proposed: str
+
+
 def _require_plain_name(name: str) -> str:
     if name.startswith(".") or re.search(r"[/\\\x00-\x1f\x7f]", name):
         raise ValueError("a file is named without a folder, and does not begin with a dot")

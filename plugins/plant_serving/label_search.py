@@ -52,6 +52,12 @@ class LabelSearch:
             return self._find_alike(_WORD.findall(whole), limit)
         return sorted(found, key=lambda place: self._distance(place, whole, words))[:limit]
 
+    def find_exactly(self, name: str) -> int | None:
+        """The position of the label that has this name, in any letters; None: none has."""
+        found = self.find(name, 1)
+        whole = " ".join(name.casefold().split())
+        return found[0] if found and self._distance(found[0], whole, whole.split()) == 0 else None
+
     def _distance(self, place: int, whole: str, words: list[str]) -> int:
         names = self._names[place].split(" \n ")
         if whole in names:

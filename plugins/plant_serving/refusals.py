@@ -13,7 +13,7 @@ from fastapi import Response
 from plant_cli.api import PlantError
 
 ANNIF = "/v1"  # under which Annif's paths lie; its errors have the form of RFC 9457
-STATUSES = (400, 401, 403, 404, 413, 422, 503)
+STATUSES = (400, 401, 403, 404, 409, 413, 422, 503)
 PROBLEM = "application/problem+json"
 SEE_SCHEMA = "see /openapi.json for what the server takes"
 

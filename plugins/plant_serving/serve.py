@@ -30,7 +30,11 @@ def run(context: StageContext, options: ServeOptions) -> Result:
     token, local = _find_token(options), is_loopback(options.host)
     kept = _find_feedback(options)
     with bind(options.host, options.port) as opened:
-        feedback = None if kept is None else FeedbackFile(kept, context.reporter.warn)
+        feedback, proposals = (
+            (None, None)
+            if kept is None
+            else (FeedbackFile(one, context.reporter.warn) for one in (kept, _beside(kept)))
+        )
         paths = [Path(run) for run in options.runs] or [context.run_path]
         models = open_models(context.request, paths, context.tag, options.batch_wait / 1000)
         queues = ServedQueues(
@@ -42,7 +46,7 @@ def run(context: StageContext, options: ServeOptions) -> Result:
         )
         if options.queue is not None:
             queues.add(options.queue)
-        service = Service(models=models, feedback=feedback, queues=queues)
+        service = Service(models=models, feedback=feedback, queues=queues, proposals=proposals)
         port = opened.getsockname()[1]
         shown = f"[{options.host}]" if ":" in options.host else options.host
         hosts = frozenset({"localhost", "127.0.0.1", "::1", options.host}) if local else None
@@ -78,8 +82,8 @@ def run(context: StageContext, options: ServeOptions) -> Result:
             queues.close()
             for model in models.values():
                 model.close()
-            if feedback is not None:
-                feedback.close()
+            for file in filter(None, (feedback, proposals)):
+                file.close()
     requests, texts = sum(service.metrics.requests.values()), service.metrics.texts
     context.reporter.note(f"the server ended; requests: {requests:,}, texts: {texts:,}")
     return Result(data={"requests": requests, "texts": texts})
@@ -101,6 +105,11 @@ def _find_feedback(options: ServeOptions) -> Path | None:
         return None
     queue = Path(options.queue)
     return queue.with_name(f"{base_name(queue)}.feedback.jsonl")
+
+
+def _beside(feedback: Path) -> Path:
+    """The file of proposed headings."""
+    return feedback.with_name(f"{base_name(feedback).removesuffix('.feedback')}.proposals.jsonl")
 
 
 def _find_token(options: ServeOptions) -> str | None:

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from plant_cli.api import PlantError, near_names
 from plant_serving.feedback_file import FeedbackFile
-from plant_serving.http_bodies import Decided
+from plant_serving.http_bodies import Decided, ProposalBody
 from plant_serving.refusals import Refusal
 from plant_serving.served_models import (
     MOST_SPELT,
@@ -45,6 +45,7 @@ class Service:
     models: Mapping[str, ServedModel]  # by id, the first is the default
     feedback: FeedbackFile | None
     queues: ServedQueues
+    proposals: FeedbackFile | None = None  # headings that people miss; there is one with feedback
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
 
     def find(self, name: str | None) -> ServedModel:
@@ -63,7 +64,10 @@ class Service:
 
     def require_feedback(self) -> FeedbackFile:
         """The file of decisions."""
-        if self.feedback is None:
+        return self._require(self.feedback)
+
+    def _require(self, file: FeedbackFile | None) -> FeedbackFile:
+        if file is None:
             raise Refusal(
                 404,
                 "this server keeps no feedback",
@@ -71,7 +75,7 @@ class Service:
                 expected="a file for it",
                 todo="start the server with --feedback FILE, or with --queue FILE",
             )
-        return self.feedback
+        return file
 
     async def suggest(
         self, model: ServedModel, texts: Sequence[str], limit: int, threshold: float
@@ -138,6 +142,33 @@ class Service:
         labels = dict.fromkeys(one.label for document in documents for one in document.decisions)
         return [label for label in labels if label not in places]
 
+    async def propose(
+        self, model: ServedModel, body: ProposalBody, deadline: asyncio.Timeout
+    ) -> str:
+        """Keep a heading that a person misses, apart from decisions; gives it as it was stored."""
+        file, name = self._require(self.proposals), " ".join(body.name.split())
+        known = await run_in_threadpool(model.loaded.search.find_exactly, name)
+        if known is not None:
+            label = model.loaded.opened.labels.ids[known]
+            raise Refusal(
+                409,
+                f"the vocabulary has this heading: {label}",
+                where="name",
+                expected="a heading that no label has for a title, another name or an id",
+                todo="accept the label; GET /api/labels?q=… finds it",
+            )
+        row = {
+            "proposed": name,
+            "doc_id": body.document.id or _hash_text(body.document.text),
+            "text": body.document.text,
+            "who": (body.who or "").strip(),
+            "time": _now(),
+            "model": model.id,
+        }
+        deadline.reschedule(None)
+        await _append(file, [row])
+        return name
+
 
 async def _append(feedback: FeedbackFile, rows: Sequence[Mapping[str, Any]]) -> None:
     try:
@@ -154,7 +185,11 @@ def _now() -> str:
 
 def _name_document(document: DecidedDocument) -> str:
     """The id of a document, else a hash of its text."""
-    return document.id or hashlib.sha256(document.text.encode()).hexdigest()[:16]
+    return document.id or _hash_text(document.text)
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 async def _wait_for(job: Waiting) -> Any:

@@ -120,6 +120,31 @@ def test_by_keys_alone(visit: Any, table: Path) -> None:
     )
 
 
+def test_a_heading_that_the_vocabulary_lacks(visit: Any, table: Path) -> None:
+    page = visit()
+    begin(page, "Ada")
+    options = page.locator("#found [role=option]")
+    page.keyboard.press("/")
+    label = page.locator(".row").first.get_attribute("data-label")
+    page.keyboard.type(label[:-1])
+    page.get_by_text(f"Propose “{label[:-1]}” as a new heading").wait_for()
+    assert options.first.get_attribute("aria-selected") == "true"
+    page.keyboard.type(label[-1])  # the whole name of a label
+    page.get_by_text("Propose").wait_for(state="detached")
+    page.keyboard.press("Control+a")
+    page.keyboard.type(EVIL)
+    page.get_by_text("No label has this name.").wait_for()
+    kept = table.with_name("new.proposals.jsonl")
+    page.keyboard.press("Enter")  # nothing is chosen yet
+    page.keyboard.press("ArrowDown")
+    assert (kept.read_bytes(), options.first.get_attribute("aria-selected")) == (b"", "true")
+    page.keyboard.press("Enter")
+    page.get_by_text("is proposed to the editors").wait_for()
+    (row,) = [json.loads(one) for one in kept.open()]
+    assert [row[name] for name in ("proposed", "doc_id", "who")] == [EVIL, "d0", "Ada"]
+    assert decisions(page) == {}
+
+
 def test_two_people_and_their_conflict(visit: Any) -> None:
     ada, ben = visit(), visit()
     begin(ada, EVIL)

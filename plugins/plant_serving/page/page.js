@@ -446,29 +446,38 @@ async function lookUp() {
   await new Promise((resolve) => setTimeout(resolve, PAUSE));
   if (signal.aborted) return;
   const parameters = new URLSearchParams({ q: query, limit: 12, ...(model && { model: model.id }) });
-  await attempt(async () => showFound(await request(`labels?${parameters}`, { signal })));
+  await attempt(async () => showFound(await request(`labels?${parameters}`, { signal }), query));
 }
 
-function showFound(answer) {
-  options = answer ?? [];
+/** The labels found, and last, unless it is one of them, that the query is proposed as a heading; null: nothing. */
+function showFound(answer, query) {
+  const same = (name) => name?.toLowerCase() === query.toLowerCase();
+  options = answer === null ? [] : [...answer];
+  if (answer && !answer.some(({ label, title }) => same(label) || same(title))) options.push({ proposed: query });
   found.hidden = answer === null;
   search.setAttribute("aria-expanded", options.length > 0);
   const items = options.map((one, i) =>
     element(
       "li",
       { role: "option", id: `found-${i}`, onpointerdown: (event) => (event.preventDefault(), pick(i)) },
-      element("span", { class: "title", dir: "auto" }, nameOf(one)),
-      element("span", { class: "pale" }, [...(one.title ? [shorten(one.label)] : []), say("documents", { n: one.documents })].join(" · ")),
+      ...(one.proposed ? [say("propose", { name: one.proposed })] : showLabel(one)),
     ),
   );
-  found.replaceChildren(...(answer?.length === 0 ? [element("li", { role: "option", "aria-disabled": "true" }, say("foundNone"))] : items));
-  highlight(options.length ? 0 : -1);
+  if (answer?.length === 0) items.unshift(element("li", { class: "pale", role: "presentation" }, say("foundNone")));
+  found.replaceChildren(...items);
+  highlight(answer?.length ? 0 : -1);
 }
+
+const showLabel = (one) => [
+  element("span", { class: "title", dir: "auto" }, nameOf(one)),
+  element("span", { class: "pale" }, [...(one.title ? [shorten(one.label)] : []), say("documents", { n: one.documents })].join(" · ")),
+];
 
 function highlight(number) {
   option = number;
-  [...found.children].forEach((item, i) => item.setAttribute("aria-selected", i === option));
-  found.children[option]?.scrollIntoView({ block: "nearest" });
+  const items = [...found.querySelectorAll("[id]")];
+  items.forEach((item, i) => item.setAttribute("aria-selected", i === option));
+  items[option]?.scrollIntoView({ block: "nearest" });
   if (option < 0) search.removeAttribute("aria-activedescendant");
   else search.setAttribute("aria-activedescendant", `found-${option}`);
 }
@@ -478,8 +487,20 @@ function pick(number) {
   if (!one) return;
   search.value = "";
   showFound(null);
+  if (one.proposed) return propose(one.proposed);
   if (!list.rows.has(one.label)) ask(one);
   list.open(one.label, { focus: true });
+}
+
+/** Send a heading that the vocabulary lacks to its editors. */
+function propose(name) {
+  return attempt(async () => {
+    const who = part("who").value.trim();
+    const body = { model: model?.id, document: { id: documentId(), text }, ...(who && { who }), name };
+    const { proposed } = await request("proposals", { body });
+    clearError();
+    tell(say("proposed", { name: proposed }));
+  });
 }
 
 search.addEventListener("input", lookUp);

@@ -53,8 +53,15 @@ def feedback(tmp_path: Path) -> Iterator[FeedbackFile]:
 
 
 @pytest.fixture
+def proposals(tmp_path: Path) -> Iterator[FeedbackFile]:
+    file = FeedbackFile(tmp_path / "feedback.proposals.jsonl")
+    yield file
+    file.close()
+
+
+@pytest.fixture
 def serve(
-    models: dict[str, ServedModel], feedback: FeedbackFile
+    models: dict[str, ServedModel], feedback: FeedbackFile, proposals: FeedbackFile
 ) -> Iterator[Callable[..., TestClient]]:
     """A client of a server: `serve(token="…", max_bytes=10)`."""
     log: list[str] = []
@@ -75,7 +82,9 @@ def serve(
             next(iter(models.values())), kept and kept.path, order=order, people=people
         )
         opened.append(queues)
-        service = Service(models=models, feedback=kept, queues=queues)
+        service = Service(
+            models=models, feedback=kept, queues=queues, proposals=proposals if keeps else None
+        )
         server = build_server(
             service,
             Limits(**{**LIMITS, **limits}),
