@@ -40,7 +40,7 @@ def list_proposals(context: StageContext, options: ProposalOptions) -> Result:
         if who:
             one.people[who] = None
     ordered = sorted(found.values(), key=lambda one: -len(one.documents))
-    rows = [
+    rows: list[list[str | int | float | None]] = [
         [
             one.name,
             len(one.documents),
