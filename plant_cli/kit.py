@@ -19,9 +19,8 @@ from plant_cli.data.files import (
     read_json,
     replacing,
     write_json,
-    write_json_lines,
 )
-from plant_cli.data.label_cells import MISSING, LabelForm, read_structure
+from plant_cli.data.label_cells import MISSING, read_structure
 from plant_cli.data.label_forms import find_label_form
 from plant_cli.data.languages import name_language
 from plant_cli.data.lines import (
@@ -29,7 +28,6 @@ from plant_cli.data.lines import (
     bare_name,
     read_bytes,
     read_lines,
-    read_utf8_lines,
     spool,
     writing_text,
 )
@@ -37,10 +35,8 @@ from plant_cli.data.tables import (
     base_name,
     collect,
     join_columns,
-    load_sparse,
     peek_columns,
     scan_table,
-    whole_numbers,
 )
 from plant_cli.data.tensors import (
     pack_matrix,
@@ -53,7 +49,6 @@ from plant_cli.data.tensors import (
 from plant_cli.data.text_tables import peek_text, read_rows, shorten, show_names, unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary
 from plant_cli.data.vocabulary_frames import (
-    VOCABULARY_SCHEMA,
     bare_key,
     last_part,
     tidy_labels,
@@ -75,12 +70,10 @@ from plant_cli.relevance.mutual_information import (
     mutual_information,
 )
 from plant_cli.runs.processes import default_threads
-from plant_cli.runs.steps import is_at_hand
 from plant_cli.scoring.sparse_scores import (
     LABELS_LISTED,
     SparseScores,
     cut_rows,
     find_pairs,
     keep_best,
-    no_scores,
 )

@@ -28,7 +28,7 @@ ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")
 }
 SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room imports them
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
-MOST_IN_THE_KIT = 68  # names
+MOST_IN_THE_KIT = 60  # names
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 880, 100, 3  # in lines of 100 columns
 LOCAL_IMPORTS = 49  # the number may only shrink
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)

@@ -58,8 +58,8 @@ class PredictionFile:
     """The first bytes; none of a folder."""
     start: str = ""
     """The first characters; none of a folder, of Parquet, of arrays."""
-    decode: Callable[[], str]
-    """Reads the whole text."""
+    read_lines: Callable[[Path], Sequence[str]]
+    """Reads all lines of the file, or of a file in the folder; `DataError` if it is not UTF-8."""
     expected: str = "a file of predictions"
     """The formats that can be read, for messages."""
 
@@ -87,7 +87,7 @@ class PredictionFile:
     def content(self) -> Any:
         """The value of a file that is one JSON value; None for other files."""
         try:
-            return json.loads(self.decode())
+            return json.loads("\n".join(self.read_lines(self.path)))
         except (DataError, ValueError, RecursionError):
             return None
 

@@ -35,11 +35,11 @@ from plant_cli.data.checks import (
     find_unseen_labels,
 )
 from plant_cli.data.documents import SplitTexts, read_frames, tidy
-from plant_cli.data.evidence import read_evidence
+from plant_cli.data.evidence import collect_evidence, read_evidence
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.near_duplicates import Signatures, digest_and_sign, find_near_duplicates
 from plant_cli.data.repair import repair, repair_evidence, write_corpus
-from plant_cli.data.tables import collect, guard_cells, write_table
+from plant_cli.data.tables import guard_cells, write_table
 from plant_cli.data.vocabularies import read_titles
 from plant_cli.scoring.forecast import find_effort
 from plant_cli.scoring.reading_checks import find_cut_texts, find_languages
@@ -168,7 +168,7 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
     frames = read_frames(dataset)
     parts, changes = repair(frames)
     if dataset.evidence is not None:
-        spans, gone = repair_evidence(collect(dataset.evidence, "the evidence"), frames, parts)
+        spans, gone = repair_evidence(collect_evidence(dataset.evidence), frames, parts)
         dataset, changes = replace(dataset, evidence=spans.lazy()), pl.concat([changes, gone])
     written = write_corpus(parts, dataset, output, force=context.force)
     listed = output.with_name(f"{output.name}.changes.tsv")

@@ -29,22 +29,12 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     """
     if dataset.evidence is None:
         return None, []
-    given = collect(dataset.evidence, "the evidence")
-    for name in EVIDENCE:
-        if name not in given.columns:
-            where, todo = (
-                f"the evidence, columns {show_names(given.columns)}",
-                f"the dataset must yield the columns {', '.join(EVIDENCE)}",
-            )
-            raise missing_column(name, given.columns, where=where, todo=todo)
     documents = pl.concat(
         f.select("doc_id", size="characters", owned="labels") for f in frames.values()
     )
     spans = (
-        given.select(
-            whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False)
-            for name, kind in EVIDENCE.items()
-        )
+        collect_evidence(dataset.evidence)
+        .select(*EVIDENCE)
         .with_columns(pl.col("label").str.strip_chars())
         .with_row_index("row", offset=1)
         .join(documents, on="doc_id", how="left", maintain_order="left")
@@ -52,6 +42,24 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     known = pl.col("size").is_not_null()
     kept = spans.filter(known & pl.col("owned").list.contains(pl.col("label")))
     return kept.select(*EVIDENCE).unique(maintain_order=True), list(_examine(spans, kept))
+
+
+def collect_evidence(evidence: pl.LazyFrame) -> pl.DataFrame:
+    """The evidence as a dataset gives it, with its columns in their types: null for an offset that
+    is no whole number. `DataError` if a column is missing.
+    """
+    given = collect(evidence, "the evidence")
+    for name in EVIDENCE:
+        if name not in given.columns:
+            where, todo = (
+                f"the evidence, columns {show_names(given.columns)}",
+                f"the dataset must yield the columns {', '.join(EVIDENCE)}",
+            )
+            raise missing_column(name, given.columns, where=where, todo=todo)
+    return given.with_columns(
+        whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False)
+        for name, kind in EVIDENCE.items()
+    )
 
 
 def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:

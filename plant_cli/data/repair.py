@@ -20,6 +20,7 @@ from plant_cli.data.documents import (
     spelling_key,
     tidy,
 )
+from plant_cli.data.evidence import collect_evidence
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
@@ -276,7 +277,7 @@ def write_corpus(
         table: pl.LazyFrame | None = getattr(dataset, what)
         if table is not None:
             place = name_beside(output, what) if single else output / f"{what}.parquet"
-            tables[place] = collect(table, what)
+            tables[place] = collect_evidence(table) if what == "evidence" else collect(table, what)
     paths = [*documents, *tables]
     present = [str(path) for path in paths if path.exists()]
     if present and not force:

@@ -1,6 +1,4 @@
-"""Tables of every format: read lazily, written atomically; cells that hold lists, and sparse
-matrices.
-"""
+"""Tables of every format: read lazily, written atomically; cells that hold lists."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import polars as pl
 from polars.exceptions import ComputeError, PolarsError
-from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
@@ -42,22 +39,6 @@ _BLANKS = r"^\s+|\s+$"
 def trim(labels: pl.Expr) -> pl.Expr:
     """Labels without the blanks around them."""
     return labels.str.replace_all(_BLANKS, "")
-
-
-def load_sparse(path: Path) -> csr_array:
-    """A matrix that `scipy.sparse.save_npz` wrote.
-
-    `ValueError` if the file holds something else, or is damaged; with what its reader says.
-    """
-    try:
-        matrix = csr_array(load_npz(path))
-        matrix.check_format(
-            full_check=True
-        )  # columns beyond the last one would be read outside of the memory
-        return matrix
-    # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
-    except Exception as error:
-        raise ValueError(first_line(error)) from error
 
 
 LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held

@@ -24,7 +24,7 @@ from plant_cli.api import (
 from plant_cli.api.formats import name_number
 from plant_cli.data.format_choice import choose_format
 from plant_cli.data.label_cells import MISSING
-from plant_cli.data.lines import PARQUET, decode_text, read_bytes, read_head, read_utf8_lines
+from plant_cli.data.lines import PARQUET, read_head, read_utf8_lines
 from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, scan_table
 from plant_cli.data.text_tables import peek_text
@@ -114,7 +114,7 @@ def _open(path: Path, gold: Gold, numbering: Numbering) -> PredictionFile:
         documents=gold.doc_ids,
         labels=gold.labels,
         order=numbering.labels,
-        decode=lambda: decode_text(read_bytes(path), None, "the file", str(path)),
+        read_lines=read_utf8_lines,
         expected=PREDICTIONS_READ,
     )
     if path.is_dir():

@@ -30,7 +30,7 @@ from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, gr
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
 from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.label_residuals import LabelResiduals
-from plant_cli.scoring.sparse_scores import SparseScores, cut_rows, no_scores
+from plant_cli.scoring.sparse_scores import SparseScores, cut_rows
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
 
 Answer = TypeVar("Answer")
@@ -137,7 +137,7 @@ class NamedScorer:
     def score(self, documents: Documents, labels: int) -> list[SparseScores]:
         """Scores of documents under each view; `ScorerError` if it fails."""
         if not len(documents):
-            return [SparseScores.of(no_scores(0, labels))] * self.views
+            return [SparseScores.none(0, labels)] * self.views
         return check_scores(
             self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views
         )

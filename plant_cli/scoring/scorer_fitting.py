@@ -44,7 +44,7 @@ from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.kept_scorers import Fitted, KeptScorers
 from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.label_residuals import FittedResiduals, fit_residuals
-from plant_cli.scoring.sparse_scores import no_scores, order_shares
+from plant_cli.scoring.sparse_scores import SparseScores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
 DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
@@ -266,7 +266,7 @@ def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
 def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:
     """Scores of `given.rows` by scorers that were fitted without their fold."""
     if len(given.documents) < 2:
-        return [no_scores(len(given.rows), given.gold.shape[1])]
+        return [SparseScores.none(len(given.rows), given.gold.shape[1]).matrix]
     parts, folds = [], given.cut_folds()
     for fold in folds:
         others = _leave_out(given, given.rows[fold])

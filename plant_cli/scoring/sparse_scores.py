@@ -57,11 +57,21 @@ class SparseScores:
         )
 
     @classmethod
+    def none(cls, documents: int, labels: int) -> SparseScores:
+        """Scores of documents for which no label is listed."""
+        cells = (
+            np.zeros(0, dtype=np.float32),
+            np.zeros(0, dtype=np.int32),
+            np.zeros(documents + 1, dtype=np.int64),
+        )
+        return cls.of(csr_array(cells, shape=(documents, labels)))
+
+    @classmethod
     def join(cls, parts: Iterable[SparseScores], labels: int) -> SparseScores:
         """Scores of consecutive documents as one, by one floor a document; of no documents, for
         so many labels.
         """
-        scored = list(parts) or [cls.of(no_scores(0, labels))]
+        scored = list(parts) or [cls.none(0, labels)]
         matrix = csr_array(vstack([part.matrix for part in scored], format="csr"))
         return cls(matrix=matrix, floors=np.concatenate([part.floors for part in scored]))
 
@@ -212,16 +222,6 @@ def align_scores(scores: Sequence[SparseScores]) -> tuple[Ints, Ints, Floats32]:
             floors[place[own]] = part.matrix.data[cells]
         values.append(np.stack(given, axis=1))
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
-
-
-def no_scores(documents: int, labels: int) -> csr_array:
-    """A matrix [B, L] without any score."""
-    cells = (
-        np.zeros(0, dtype=np.float32),
-        np.zeros(0, dtype=np.int32),
-        np.zeros(documents + 1, dtype=np.int64),
-    )
-    return csr_array(cells, shape=(documents, labels))
 
 
 def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plant_cli.api import PredictionFile, PredictionsSpec
+from plant_cli.data.lines import read_utf8_lines
 from plant_cli.testing.checklist import check
 from plant_cli.testing.format_checks import look_at_all, read_all
 
@@ -38,15 +39,14 @@ def make_prediction_file(content: bytes) -> Iterator[PredictionFile]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "predictions"
         path.write_bytes(content)
-        start = content.decode("utf-8", "replace")
         yield PredictionFile(
             path=path,
             split="test",
             documents=PREDICTED_DOCUMENTS,
             labels=PREDICTED_LABELS,
             head=content[:64],
-            start=start,
-            decode=lambda: start,
+            start=content.decode("utf-8", "replace"),
+            read_lines=read_utf8_lines,
         )
 
 

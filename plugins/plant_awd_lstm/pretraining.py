@@ -4,6 +4,7 @@ compare it with.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
@@ -50,7 +51,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
-from plant_cli.kit import replacing, write_json_lines
+from plant_cli.kit import replacing
 
 DISCOUNT = 0.75
 CHECKPOINTS_OF_A_DIRECTION = 2  # checkpoints of a direction
@@ -454,7 +455,8 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         write_weights(context.folder, direction, model.encoder, vocabulary)
         history += position.history
         reached[direction] = float(position.best or 0.0)
-        write_json_lines(context.folder / HISTORY, history)
+        with replacing(context.folder / HISTORY) as temporary:
+            temporary.write_text("".join(f"{json.dumps(epoch)}\n" for epoch in history), "utf-8")
     write_description(context.folder, sizes, reached)
     shutil.rmtree(context.folder / CHECKPOINTS, ignore_errors=True)
     words = len(vocabulary)

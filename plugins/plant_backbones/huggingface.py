@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import transformers
+from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.utils import get_session
 from plant_network.compute import TOKEN_MULTIPLE, send
@@ -42,7 +43,7 @@ from plant_backbones.windows import (
     readable_positions,
 )
 from plant_cli.api import ArtefactError, ComponentError, ResourceError, TokenBatch, first_line
-from plant_cli.kit import hash_strings, is_at_hand
+from plant_cli.kit import hash_strings
 
 HUB_ID = re.compile(
     r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?"
@@ -98,7 +99,7 @@ class HuggingFaceBackbone:
         elif (
             profile.shape is not None
             and torch.get_default_device().type == "meta"
-            and not is_at_hand(profile.model, profile.revision)
+            and not _is_at_hand(profile)
         ):
             profile = replace(profile, packed=_outline(profile, profile.shape))
         self.tokenizer = load_tokenizer(profile, options)
@@ -500,6 +501,14 @@ def _hub_answers() -> bool:
     except Exception:  # of whichever library makes the connection
         return False
     return True
+
+
+def _is_at_hand(profile: Profile) -> bool:
+    """Whether a model is in a folder, or in the cache of Hugging Face at its revision."""
+    if Path(profile.model).is_dir():
+        return True
+    found = try_to_load_from_cache(profile.model, "config.json", revision=profile.revision)
+    return isinstance(found, str)
 
 
 def _outline(profile: Profile, shape: PublishedShape) -> Packed:

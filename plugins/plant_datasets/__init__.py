@@ -11,7 +11,8 @@ a form of their own: `line_formats`, `record_formats`, `annotations`, `annotatio
 
 It needs polars, and packages for single formats (pybtex, pymarc), which are imported for their
 files alone. Of the core it uses readers of lines and cells (`data`, by the kit), of
-`plant_formats` the dots of ICD codes (`classifications`).
+`plant_formats` the dots of ICD codes (`classifications`) and sparse matrices in files
+(`prediction_matrices`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ import polars as pl
 
 from plant_cli.api import ColumnQuestion, DataError, DataSection, PlantError
 from plant_cli.kit import (
-    LabelForm,
     collect,
     find_label_form,
     read_vocabulary,
@@ -211,7 +210,7 @@ def _read_labels(column: pl.Series) -> tuple[pl.Series, int]:
     try:
         form = find_label_form({column.name: column})
     except DataError:  # some of its cells are lists
-        form = LabelForm()
+        form = find_label_form({column.name: column}, separator="")
     cells = form.read(column, column.name)[0]
     labels = cells.explode().drop_nulls().str.strip_chars()
     return labels.filter(labels != ""), int((cells.list.len() > 0).sum())

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from plant_formats.prediction_matrices import load_sparse
+
 from plant_cli.api import DataError, DataSection, Dataset, first_line
-from plant_cli.kit import BadRows, bare_name, load_sparse, read_lines
+from plant_cli.kit import BadRows, bare_name, read_lines
 from plant_datasets.corpus_reader import (
     ALIASES,
     CorpusReader,

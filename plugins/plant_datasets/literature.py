@@ -16,7 +16,7 @@ import polars as pl
 
 from plant_cli.api import DataSection, Dataset
 from plant_cli.api.functions import Named
-from plant_cli.kit import BadRows, LabelForm, find_label_form, read_lines
+from plant_cli.kit import BadRows, find_label_form, read_lines
 from plant_datasets.annotation_formats import cut_at
 from plant_datasets.bibtex_text import Macros, cut_entries, show_separators
 from plant_datasets.corpus_reader import CorpusReader, find_example, find_parts, first_lines
@@ -98,18 +98,18 @@ class Catalogue:
             separator = _WHERE_CUT
         column = pl.Series("keywords", [*self.cells], dtype=pl.String)
         every = pl.Series("keywords", [*self.cells.elements()], dtype=pl.String)
-        form = find_label_form({where: every}, separator) if self.cells else LabelForm()
+        form = find_label_form({where: every}, separator)
         self.labels = {
             cell: [show_separators(label).strip() for label in labels]
             for cell, labels in zip(self.cells, form.read(column, where)[0], strict=True)
             if labels is not None
         }
-        self.said = [*self._describe(form)]
+        self.said = [*self._describe(form.remark)]
         return self
 
-    def _describe(self, form: LabelForm) -> Iterator[str]:
-        if form.remark and not self.several:
-            yield show_separators(form.remark)
+    def _describe(self, form: str | None) -> Iterator[str]:
+        if form and not self.several:
+            yield show_separators(form)
         if self.macros.unknown:
             names = sorted(self.macros.unknown)
             yield (

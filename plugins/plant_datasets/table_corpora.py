@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -28,7 +29,6 @@ from plant_cli.api import (
 from plant_cli.kit import (
     MISSING,
     BadRows,
-    LabelForm,
     bare_name,
     base_name,
     collect,
@@ -39,7 +39,6 @@ from plant_cli.kit import (
     scan_table,
     shorten,
     show_names,
-    whole_numbers,
 )
 from plant_datasets.annotations import ANNOTATIONS
 from plant_datasets.binary_answers import apply_answers
@@ -489,7 +488,7 @@ def _map_tables(
         read = pl.col(held)
         if not as_written:
             read = read.map_batches(
-                partial(_read_labels, form, where),
+                partial(_read_labels, form.read, where),
                 return_dtype=pl.List(pl.String),
                 is_elementwise=True,
             )
@@ -510,8 +509,10 @@ def _map_tables(
     return mapped, remarks
 
 
-def _read_labels(form: LabelForm, where: str, column: pl.Series) -> pl.Series:
-    return form.read(column, where)[0]
+def _read_labels(
+    read: Callable[[pl.Series, str], tuple[pl.Series, Any]], where: str, column: pl.Series
+) -> pl.Series:
+    return read(column, where)[0]
 
 
 def _map_columns(
@@ -658,9 +659,7 @@ def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     texts = pl.col("doc_id", "label").cast(pl.String)
     if what == "excluded":
         return table.select(texts)
-    return table.with_columns(
-        texts, *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end"))
-    )
+    return table.with_columns(texts)
 
 
 def _nested_column(name: str, flag: str, where: str) -> DataError:

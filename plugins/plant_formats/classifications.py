@@ -14,7 +14,6 @@ from xml.etree.ElementTree import Element
 import polars as pl
 
 from plant_cli.api import DataError, Purpose, VocabularyFile
-from plant_cli.kit import VOCABULARY_SCHEMA
 from plant_formats.concepts import (
     Concept,
     Tagged,
@@ -116,8 +115,7 @@ def _read_codes(
         "alternatives": [_short_title(row) if pattern is _ORDER else [] for row in rows],
         "parents": [_find_parent(code, known) for code in codes],
     }
-    table = pl.DataFrame(columns, schema={name: VOCABULARY_SCHEMA[name] for name in columns})
-    return table, [f"{len(rows):,} titles of {system} ({kind})", *bad]
+    return pl.DataFrame(columns), [f"{len(rows):,} titles of {system} ({kind})", *bad]
 
 
 def _short_title(row: Sequence[str]) -> list[str]:
@@ -152,8 +150,8 @@ _LANGUAGE_TAG = "{http://www.w3.org/XML/1998/namespace}lang"
 def read_classification(
     text: str, root: str, purpose: Purpose, path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A classification in XML as a table of `VOCABULARY_SCHEMA`; and remarks. `root` is the
-    name of its first element.
+    """A classification in XML as a table of its codes; and remarks. `root` is the name of its
+    first element.
     """
     if root not in _ROOTS:
         expected = "ICD-10-CM's tabular list, ClaML, descriptors of MeSH, SKOS in RDF/XML"

@@ -23,9 +23,20 @@ from plant_cli.api import (
     first_line,
     missing_package,
 )
-from plant_cli.kit import VOCABULARY_SCHEMA, name_language
+from plant_cli.kit import name_language
 
 _FEW = 2  # mentions that may come by chance
+NESTED_COLUMNS = ("alternatives", "parents", "replaced_by")  # columns that hold lists
+VOCABULARY_FIELDS = (
+    "label",
+    "title",
+    "description",
+    "alternatives",
+    "parents",
+    "deprecated",
+    "replaced_by",
+    "notation",
+)
 Tagged = list[tuple[str, str]]  # tags of languages ("" for none), and texts in them
 
 
@@ -64,7 +75,7 @@ class Concept:
 def tabulate_concepts(
     concepts: Sequence[Concept], what: str, purpose: Purpose, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Concepts as a table of `VOCABULARY_SCHEMA`, in the language of the documents where they have
+    """Concepts as a table of `VOCABULARY_FIELDS`, in the language of the documents where they have
     names in it; and remarks.
 
     A title of another language stands in where there is none in this one. Names in further
@@ -105,7 +116,8 @@ def tabulate_concepts(
             f"{foreign:,} concepts have no title in '{first}' and take one in another language "
             "(--vocabulary-language names another)"
         )
-    return pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row"), remarks
+    table = pl.DataFrame(rows, schema=VOCABULARY_FIELDS, orient="row", infer_schema_length=None)
+    return table, remarks
 
 
 def _count_mentions(
@@ -367,8 +379,8 @@ _NO_CONCEPTS = (
 def read_skos(
     text: str, syntax: str, purpose: Purpose, path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The concepts of an RDF vocabulary as a table of `VOCABULARY_SCHEMA`, sorted by label,
-    which is the URI; and remarks.
+    """The concepts of an RDF vocabulary as a table of `VOCABULARY_FIELDS`, sorted by label, which
+    is the URI; and remarks.
     """
     if syntax == "jskos":
         return tabulate_concepts(list(_read_jskos(text, path)), "JSKOS", purpose, str(path))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plant_cli.api import ForeignPredictions, PredictionFile, misread
-from plant_cli.kit import read_utf8_lines
 from plant_formats.scored_labels import (
     NUMBER,
     DocumentPairs,
@@ -64,7 +63,7 @@ class DocumentLines:
 
     def read(self, file: PredictionFile) -> ForeignPredictions:
         """The predictions of a file."""
-        lines, by_id = read_utf8_lines(file.path), _has_ids(file)
+        lines, by_id = file.read_lines(file.path), _has_ids(file)
         part = self.find_part(file, by_id)
         if not by_id:
             file.require_rows(len(lines))
@@ -163,7 +162,7 @@ def _is_trec(file: PredictionFile) -> bool:
 def _read_trec(file: PredictionFile) -> DocumentPairs:
     """Where all scores are equal and a document has several labels, ranks are what counts."""
     rows: dict[str, list[tuple[str, float, float]]] = {}
-    for number, line in enumerate(read_utf8_lines(file.path), start=1):
+    for number, line in enumerate(file.read_lines(file.path), start=1):
         words = _part_trec(line)
         if not words:
             continue

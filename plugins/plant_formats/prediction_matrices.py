@@ -5,12 +5,13 @@ and the sparse text of the XML repository.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api import DataError, PredictionFile, first_line, misread
-from plant_cli.kit import load_sparse, read_utf8_lines
 from plant_formats.scored_labels import (
     NUMBER,
     DocumentPairs,
@@ -23,6 +24,22 @@ _ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"  # the first bytes of such files
 _POINT = NUMBER.replace("[.,]", "[.]")
 _DENSE = re.compile(rf"\s*(?:{_POINT})(?:[\s,;]+(?:{_POINT}))+\s*")
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
+
+
+def load_sparse(path: Path) -> csr_array:
+    """A matrix that `scipy.sparse.save_npz` wrote.
+
+    `ValueError` if the file holds something else, or is damaged; with what its reader says.
+    """
+    try:
+        matrix = csr_array(load_npz(path))
+        matrix.check_format(
+            full_check=True
+        )  # columns beyond the last one would be read outside of the memory
+        return matrix
+    # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
+    except Exception as error:
+        raise ValueError(first_line(error)) from error
 
 
 def _read_matrix(file: PredictionFile) -> DocumentPairs:
@@ -78,7 +95,7 @@ def _read_numbers(values: np.ndarray[Any, Any], file: PredictionFile) -> Documen
 
 def _read_dense_text(file: PredictionFile) -> DocumentPairs:
     rows: list[list[float]] = []
-    for number, line in enumerate(read_utf8_lines(file.path), start=1):
+    for number, line in enumerate(file.read_lines(file.path), start=1):
         cells = [cell for cell in re.split(r"[\s,;]+", line) if cell]
         sound = all(re.fullmatch(NUMBER, cell) for cell in cells)
         if not sound or (rows and len(cells) != len(rows[0])):
@@ -93,7 +110,7 @@ def _read_dense_text(file: PredictionFile) -> DocumentPairs:
 
 def _read_sparse_text(file: PredictionFile) -> DocumentPairs:
     """Lines of `number:score` below a header of two numbers."""
-    lines = read_utf8_lines(file.path)[1:]
+    lines = file.read_lines(file.path)[1:]
     file.require_rows(len(lines))
     rows = {}
     for number, (document, line) in enumerate(zip(file.documents, lines, strict=True), start=2):

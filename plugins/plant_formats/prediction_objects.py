@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import DataError, PredictionFile, misread
-from plant_cli.kit import find_mismatch, read_utf8_lines
+from plant_cli.kit import find_mismatch
 from plant_formats.prediction_cells import part_cell
 from plant_formats.prediction_lines import require_new
 from plant_formats.scored_labels import (
@@ -39,7 +39,7 @@ def _read_annif(file: PredictionFile) -> DocumentPairs:
         entries = file.content if isinstance(file.content, list) else []
         place, lines = "entry", [json.dumps(one) for one in entries]
     else:
-        place, lines = "line", [line for line in read_utf8_lines(file.path) if line.strip()]
+        place, lines = "line", [line for line in file.read_lines(file.path) if line.strip()]
     if not lines:
         raise misread("this is no list of Annif's results", str(file.path), f"[{_ANNIF}, …]")
     numbered = '"document_id"' not in lines[0]
@@ -95,7 +95,7 @@ def _read_folder(file: PredictionFile) -> DocumentPairs:
 
 
 def _read_suggestions(path: Path, file: PredictionFile) -> Iterator[LabelScore]:
-    for number, line in enumerate(read_utf8_lines(path), start=1):
+    for number, line in enumerate(file.read_lines(path), start=1):
         *cells, score = (cell.strip() for cell in line.split("\t"))
         if not line.strip():
             continue

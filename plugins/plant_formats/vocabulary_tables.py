@@ -15,7 +15,6 @@ import polars as pl
 
 from plant_cli.api import DataError, VocabularyFile
 from plant_cli.kit import (
-    VOCABULARY_SCHEMA,
     bare_key,
     collect,
     last_part,
@@ -30,7 +29,13 @@ from plant_formats.classifications import (
     match_lines,
     read_icd_titles,
 )
-from plant_formats.concepts import Concept, VocabularyFormat, tabulate_concepts
+from plant_formats.concepts import (
+    NESTED_COLUMNS,
+    VOCABULARY_FIELDS,
+    Concept,
+    VocabularyFormat,
+    tabulate_concepts,
+)
 
 _NAMES = {  # by column of the schema: how tables call it, in small letters with _ for other signs
     "label": (
@@ -242,15 +247,14 @@ def _require_columns(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
             expected=f"one of {', '.join(_NAMES['label'][:6])}, and title or label_en; perhaps "
-            f"{', '.join(list(VOCABULARY_SCHEMA)[2:7])}",
+            f"{', '.join(VOCABULARY_FIELDS[2:7])}",
             todo="rename the columns" + hint,
         )
     nested = next(
         (
             column
             for name, column in sources.items()
-            if not VOCABULARY_SCHEMA.get(name, pl.String()).is_nested()
-            and table.schema[column].is_nested()
+            if name not in NESTED_COLUMNS and table.schema[column].is_nested()
         ),
         None,
     )

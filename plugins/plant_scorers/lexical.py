@@ -23,7 +23,6 @@ from plant_cli.kit import (
     choose_columns,
     keep_best,
     map_blocks,
-    no_scores,
 )
 from plant_scorers.sparse_products import score_blocks
 
@@ -304,7 +303,9 @@ def measure_relevance(
     for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
         parts.append(part)
         advance(part.shape[0])
-    return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
+    if not parts:
+        return SparseScores.none(0, counts.shape[1]).matrix
+    return csr_array(vstack(parts, format="csr"))
 
 
 def _measure(
@@ -406,7 +407,7 @@ def _leave_out(
 def _keep_best_of(parts: Sequence[SparseScores], shape: tuple[int, int], k: int) -> SparseScores:
     """The best labels of documents, from their best labels among some labels after others."""
     if not parts:
-        return SparseScores.of(no_scores(*shape))
+        return SparseScores.none(*shape)
     return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
 
 

@@ -17,9 +17,9 @@ from scipy.sparse import csc_array, csr_array
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     LABELS_LISTED,
+    SparseScores,
     choose_columns,
     mutual_information,
-    no_scores,
     pack_matrix,
     pack_strings,
     unpack_matrix,
@@ -66,7 +66,7 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     weights = weigh_numbers(words)
     idf = (inverse_frequency(len(documents), frequencies) * weights).astype(np.float32)
     leaves_out = len(documents) > 1 and len(given.rows) > 0
-    left_out = no_scores(len(given.rows), given.gold.shape[1])
+    left_out = SparseScores.none(len(given.rows), given.gold.shape[1]).matrix
     with given.reporter.progress("words", given.gold.shape[1], "labels") as task:
 
         def advance(labels: int) -> None:

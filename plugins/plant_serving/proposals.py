@@ -1,4 +1,6 @@
-"""`plant review proposals`: headings that people missed on the page, for the vocabulary's editors."""
+"""`plant review proposals`: headings that people missed on the page, for the editors of the
+vocabulary.
+"""
 
 from __future__ import annotations
 

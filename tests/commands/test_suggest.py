@@ -17,12 +17,12 @@ import polars as pl
 import pytest
 from builders import record_again
 from plant_datasets.synthetic_clinic import generate
+from scipy.sparse import load_npz
 
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
 from plant_cli.commands.suggest import round_score
 from plant_cli.data.printed_tables import format_cell
-from plant_cli.data.tables import load_sparse
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.suggested_documents import (
@@ -376,7 +376,7 @@ def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
         tmp_path / "a.trec"
     ).read_text() == "a\tQ0\tflu\t1\t0.5\tplant\na\tQ0\tcold\t2\t0.4\tplant\n"
     assert (tmp_path / "a.txt").read_text() == "2 3\n2:0.5 0:0.4\n\n"
-    assert load_sparse(tmp_path / "a.npz").toarray().tolist() == [[0.4, 0.0, 0.5], [0.0, 0.0, 0.0]]
+    assert load_npz(tmp_path / "a.npz").toarray().tolist() == [[0.4, 0.0, 0.5], [0.0, 0.0, 0.0]]
     assert (
         (tmp_path / "a.npz.labels.txt").read_text()
         == (tmp_path / "a.txt.labels.txt").read_text()

@@ -186,7 +186,7 @@ def test_an_archive_is_never_unpacked(tmp_path: Path) -> None:
     """A matrix whose members are called as paths: only the known names are read, and nothing is
     written.
     """
-    from plant_cli.data.tables import load_sparse
+    from plant_formats.prediction_matrices import load_sparse
 
     archive = tmp_path / "inner" / "m.npz"
     archive.parent.mkdir()

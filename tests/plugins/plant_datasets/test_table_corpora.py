@@ -17,6 +17,7 @@ from round_trips import write_files
 
 from plant_cli.api import DataError, DataSection, Dataset, UsageError
 from plant_cli.data import documents as frames
+from plant_cli.data.evidence import collect_evidence
 from plant_cli.data.tables import write_table
 
 ROWS = [
@@ -177,7 +178,7 @@ def test_titles_and_evidence_beside_the_corpus_are_found(tmp_path: Path) -> None
     assert dataset.labels.collect().to_dicts() == [
         {"label": "a", "title": "Alpha", "description": "first"}
     ]
-    assert dataset.evidence.collect().rows() == [("1", "a", 0, 1, "o")]
+    assert collect_evidence(dataset.evidence).rows() == [("1", "a", 0, 1, "o")]
     assert [Path(file).name for file in dataset.files] == [
         "data.csv",
         "data.labels.tsv",

@@ -2,7 +2,6 @@
 
 import re
 
-from plant_cli import kit
 from plant_cli.api import ForeignPredictions, PredictionsSpec, hookimpl, misread
 
 LINE = re.compile(r"(\S+) = (.*)")
@@ -18,7 +17,7 @@ def read(file):
     import polars as pl
 
     rows = []
-    for number, line in enumerate(kit.read_utf8_lines(file.path), start=1):
+    for number, line in enumerate(file.read_lines(file.path), start=1):
         match = LINE.fullmatch(line)
         if match is None:
             raise misread("this is no line", f"{file.path}, line {number}", "id = label (90 %)")
