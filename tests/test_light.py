@@ -186,7 +186,7 @@ def test_a_light_installation_is_enough(plant: Path, desk: Path) -> None:
         server.communicate(timeout=60)
 
 
-@pytest.mark.parametrize(("plugin", "code"), [("scorers", 0), ("losses", 1)])
+@pytest.mark.parametrize(("plugin", "code"), [("scorers", 0), ("metrics", 0), ("losses", 1)])
 def test_checks_of_what_needs_no_network_run(plugin: str, code: int, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT + CHECK, "--plant-plugin", plugin],

@@ -1,6 +1,4 @@
-"""The packages that a light installation leaves out: networks need them, and the metric `auc`
-needs torch. Everything else works without them.
-"""
+"""The packages that a light installation leaves out: networks need them, and nothing else does."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def missing_packages(names: Sequence[str], where: str) -> ComponentError:
     return ComponentError(
         f"this needs packages that a light installation leaves out: {', '.join(names)}",
         where=where,
-        expected="a full installation, as networks and macro-AUC need it",
+        expected="a full installation, as networks need it",
         todo=f"`{INSTALL}` installs them; or leave the network out (--no-network, `plant train` "
         "without --hours)",
     )

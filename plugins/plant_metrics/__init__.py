@@ -5,9 +5,8 @@ one metric for each name. `of_assigned` measures the labels that are assigned, `
 of best labels, and `of_all_scores` the score of every label. Its engine is `auc`: the area under
 the ROC curve in many resamples at once.
 
-They need numpy and scipy, which are imported when a metric is computed; AUC alone needs torch
-and `plant_network.compute`. Of the core they use counters of documents and labels
-(`plant_cli.kit`), which resamples weigh again.
+They need numpy and scipy, which are imported when a metric is computed. Of the core they use
+counters of documents and labels (`plant_cli.kit`), which resamples weigh again.
 """
 
 from __future__ import annotations

@@ -13,13 +13,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from plant_network.compute import each
 from scipy.sparse import csc_array, csr_array
-from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from plant_cli.api import AllScores
+from plant_cli.kit import default_threads, work_ahead
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -76,7 +73,9 @@ def _each_label(
             for c, rows in zip(block, positives[start : start + width], strict=True)
             if 0 < len(rows) < len(c)
         ]
-        yield from each(lambda label: lost_pairs(label[0], label[1], weights), wanted)
+        yield from work_ahead(
+            lambda label: lost_pairs(label[0], label[1], weights), wanted, default_threads()
+        )
 
 
 class PackedWeights:
@@ -89,30 +88,30 @@ class PackedWeights:
         lanes = (self.resamples + 1) // 2
         packed = weights[:lanes].astype(np.float32)
         packed[: self.resamples - lanes] += 2**FIELD * weights[lanes:].astype(np.float32)
-        self._table = torch.from_numpy(np.ascontiguousarray(packed.T))
+        self._table: Scores = np.ascontiguousarray(packed.T)
         self._run = (2**FIELD - 1) // max(
             1, int(weights.max(initial=0))
         )  # documents whose sum cannot overflow
 
     def of(self, documents: Integers) -> Sums:
         """Weights [n, r] of the given documents."""
-        return self._unpack(self._table[torch.from_numpy(documents)])
+        return self._unpack(self._table[documents])
 
     def prefixes(self, documents: Integers, ends: Integers) -> Sums:
         """Weight of the first `ends[e]` of the given documents [E, r]."""
         cuts = np.unique(np.concatenate([ends, np.arange(0, len(documents), self._run)]))
-        runs = embedding_bag(
-            torch.from_numpy(documents[: cuts[-1]]),
-            self._table,
-            torch.from_numpy(cuts[:-1]),
-            mode="sum",
+        cells = (
+            np.ones(cuts[-1], dtype=np.float32),
+            documents[: cuts[-1]].astype(np.int32),  # scipy would narrow them more slowly
+            cuts.astype(np.int32),
         )
+        runs = csr_array(cells, shape=(len(cuts) - 1, len(self._table)))
         sums = np.zeros((len(cuts), self.resamples), dtype=np.int32)
-        np.cumsum(self._unpack(runs), axis=0, out=sums[1:])
+        np.cumsum(self._unpack(runs @ self._table), axis=0, out=sums[1:])
         return sums[np.searchsorted(cuts, ends)]
 
-    def _unpack(self, packed: Tensor) -> Sums:
-        both = packed.int().numpy()
+    def _unpack(self, packed: Scores) -> Sums:
+        both = packed.astype(np.int32)
         return np.hstack([both & (2**FIELD - 1), both >> FIELD])[:, : self.resamples]
 
 
@@ -164,7 +163,8 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     for rows in _document_blocks(
         scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + len(weights))
     ):
-        table = np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
+        counts = work_ahead(ladder.count_below, scores.read(rows, slice(None)), default_threads())
+        table = np.array(list(counts))
         won += np.einsum("dr,rd->r", table @ of_holders, weights[:, rows])
     area: Floats = np.divide(
         won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0
