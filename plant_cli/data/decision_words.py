@@ -5,9 +5,11 @@ for sheets and corpora.
 from __future__ import annotations
 
 import unicodedata
-from typing import Literal
+from typing import Final, Literal
 
 Decision = Literal["accept", "reject", "ignore"]
+WITHDRAW: Final = "withdraw"
+"""What `plant serve` writes where a person takes a decision back; no word for a corpus."""
 _WORDS: dict[Decision, str] = {
     "accept": """
         accept accepted a yes y x 1 1.0 true t ok okay correct right keep kept approve approved + ✓

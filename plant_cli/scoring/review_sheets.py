@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ import polars as pl
 
 from plant_cli.api import DataError, Reporter, UsageError
 from plant_cli.api.errors import first_names
-from plant_cli.data.decision_words import Decision, read_decision
+from plant_cli.data.decision_words import WITHDRAW, Decision, read_decision
 from plant_cli.data.files import replacing
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
 from plant_cli.data.office_files import office_package, read_workbook, write_workbook
@@ -130,7 +130,7 @@ class ReviewedRow:
     label: str
     title: str
     band: str
-    decision: str  # accept, reject, or empty
+    decision: str  # accept, reject, withdraw, or empty
     who: str
     time: str  # ISO 8601
 
@@ -166,9 +166,9 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             continue  # a row that a spreadsheet left empty
         said = values["decision"].strip()
         decision = read_decision(said)
-        if said and decision is None:
+        if said and decision is None and said != WITHDRAW:
             odd.setdefault(said, f"'{said[:20]}' (row {number})")
-        values["decision"] = _DECIDED.get(decision, "")
+        values["decision"] = said if said == WITHDRAW else _DECIDED.get(decision, "")
         rows.append(
             ReviewedRow(
                 place=f"{path}, row {number}",
@@ -186,18 +186,29 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
 
 
 def take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
-    """The rows without earlier decisions of one person on the same label of the same document."""
-    latest = defaultdict[tuple[str, str, str], str](str)
+    """The rows without earlier decisions of one person on the same label of the same document;
+    a label whose decision was withdrawn is undecided.
+    """
+    decided = defaultdict[tuple[str, str, str], list[ReviewedRow]](list)
     for row in rows:
         if row.decision:
-            latest[row.doc_id, row.label, row.who] = max(
-                latest[row.doc_id, row.label, row.who], row.time
-            )
+            decided[row.doc_id, row.label, row.who].append(row)
+    last = {id(row) for found in decided.values() for row in _find_last(found)}
     return [
-        row
+        replace(row, decision="") if row.decision == WITHDRAW else row
         for row in rows
-        if not row.decision or row.time == latest[row.doc_id, row.label, row.who]
+        if not row.decision or id(row) in last
     ]
+
+
+def _find_last(rows: Sequence[ReviewedRow]) -> Sequence[ReviewedRow]:
+    """The decisions of the latest time; of those that have this time, which is in whole seconds,
+    none that was withdrawn by a later line.
+    """
+    time = max(row.time for row in rows)
+    last = [row for row in rows if row.time == time]
+    withdrawn = [place for place, row in enumerate(last) if row.decision == WITHDRAW]
+    return last[withdrawn[-1] + 1 :] or last[withdrawn[-1] :] if withdrawn else last
 
 
 def find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:

@@ -30,6 +30,10 @@ NAME_BYTES = 200  # bytes of a file's name
 MOST_DECISIONS = 10_000  # of all documents of a request
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 LabelName = Annotated[Words, Field(min_length=1, max_length=2000)]
+Said = Annotated[
+    Literal["accept", "reject", "withdraw"],
+    Field(description="`withdraw` takes back what this person decided on the label before."),
+]
 
 
 class Body(BaseModel):
@@ -169,7 +173,7 @@ class Decided(Body):
     """What a person decided on a label."""
 
     label: LabelName
-    decision: Literal["accept", "reject"]
+    decision: Said
     score: Probability | None = Field(
         None, description="As it was suggested; left out for a label that a person added."
     )
@@ -277,7 +281,7 @@ class QueueReply(Reply):
 
 
 class WaitingReply(Reply):
-    """A document in the list of a queue."""
+    """A document of a queue."""
 
     place: int = Field(description="Its place in the file, from 0.")
     id: str
@@ -287,12 +291,20 @@ class WaitingReply(Reply):
     conflict: bool = Field(description="Whether people disagree on one of its labels.")
 
 
+class ListReply(Reply):
+    """A part of the list of a queue."""
+
+    found: int = Field(description="Documents that are listed on all its parts together.")
+    start: int = Field(description="How many of them come before this part.")
+    documents: list[WaitingReply]
+
+
 class PastReply(Reply):
     """A decision that was stored."""
 
     label: str
     title: str | None
-    decision: Literal["accept", "reject"]
+    decision: Said
     who: str
     time: str
 

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from plant_serving.document_queue import DocumentQueue, Shown
+from plant_serving.document_queue import DocumentQueue, Shown, Wanted
 from plant_serving.http_bodies import (
     DocumentReply,
+    ListReply,
     NextReply,
     QueueBody,
     QueueReply,
-    WaitingReply,
 )
 from plant_serving.refusals import Refusal
 from plant_serving.service import Service
@@ -40,15 +40,21 @@ def queue_router(service: Service) -> APIRouter:
         queue = service.queues.find(number)
         return JSONResponse({**describe(number, queue, who), "notes": notes})
 
-    @router.get("/{queue}", response_model=list[WaitingReply])
+    @router.get("/{queue}", response_model=ListReply)
     def documents(
         queue: int,
         who: Who = "",
         show: Shown = "all",
+        q: Annotated[str, Query(max_length=500, description="Parts of the id or text.")] = "",
         start: Annotated[int, Query(ge=0, le=MOST_PLACES)] = 0,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+        around: Annotated[
+            int | None,
+            Query(ge=0, le=MOST_PLACES, description="Where this place is listed, its part."),
+        ] = None,
     ) -> Any:
-        return JSONResponse(service.queues.find(queue).list(who.strip(), show, start, limit))
+        wanted = Wanted(who=who.strip(), show=show, words=tuple(q.split()))
+        return JSONResponse(service.queues.find(queue).list(wanted, start, limit, around))
 
     @router.get("/{queue}/next", response_model=NextReply)
     def next_document(

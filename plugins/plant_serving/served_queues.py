@@ -138,7 +138,7 @@ class ServedQueues:
     def _look_through(self, number: int, queue: DocumentQueue) -> None:
         """Find how doubtful each document is, some at a time, so that requests come in between."""
         documents = [one for one in queue.documents if has_few_words(one.text)]
-        left = iter(documents)
+        left = (one.place for one in documents)
         for some in cut_jobs([one.text for one in documents]):
             if self._ends or number not in self._queues:
                 return
@@ -152,7 +152,7 @@ class ServedQueues:
                     )
                 return
             for answer in answers:
-                next(left).doubt = expect_changes(answer["suggestions"])
+                queue.rate(next(left), expect_changes(answer["suggestions"]))
 
 
 def _read_texts(

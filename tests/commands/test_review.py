@@ -128,6 +128,20 @@ def test_the_later_decision_of_one_person_counts(scored: Any) -> None:
     )
 
 
+def test_a_decision_that_was_withdrawn_is_none(scored: Any) -> None:
+    a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
+    rows = [
+        row("new", a, "accept", time="2026-01-01"),
+        row("new", b, "accept"),
+        row("new", a, "withdraw"),
+        row("other", a, "accept"),
+        row("other", a, "withdraw"),  # within the same second
+    ]
+    found, records = scored.read(rows)
+    assert [(one["doc_id"], one["labels"]) for one in records] == [("new", [b])]
+    assert (found.data["accepted"], found.data["undecided"]) == (1, 2)
+
+
 def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path: Path) -> None:
     frame = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")
     label, title = frame["label"][0], frame["title"][0]

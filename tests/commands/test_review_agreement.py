@@ -53,6 +53,15 @@ def test_people_are_compared_on_what_they_share(tmp_path: Path) -> None:
     ]
 
 
+def test_what_was_withdrawn_does_not_count(tmp_path: Path) -> None:
+    said = [row for who, one in SAID.items() for row in lines(who, one)]
+    taken = {"doc_id": "1", "label": "y", "who": "Ada", "decision": "withdraw"}
+    again = [*said, {**taken, "time": "2026-01-02"}]  # within the second of the decision
+    assert [one["label"] for one in measured(tmp_path, again).data["conflicts"]] == ["x"]
+    anew = [*again, {**taken, "decision": "reject", "time": "2026-01-02"}]
+    assert {one["label"] for one in measured(tmp_path, anew).data["conflicts"]} == {"x", "y"}
+
+
 def test_several_people_are_needed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="decided on by two people"):
         measured(tmp_path, [*lines("Ada", "ar  "), *lines("Ben", "  ra")])

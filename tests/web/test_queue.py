@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,13 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture
 def visit(chromium: Any, started: Any, table: Path) -> Iterator[Callable[..., Any]]:  # noqa: F811
     """A page of a browser of its own at the server of the queue: `visit(width=…, dark=True)`."""
-    server = started("--queue", str(table), "--order", "file", "--people", "2")
+    arguments = ("--queue", str(table), "--order", "file", "--people", "2")
+    server_of_the_queue = cache(lambda: started(*arguments))  # once the table is as it is wanted
     problems: list[str] = []
     contexts = []
 
-    def open_at(width: int = 1200, *, dark: bool = False) -> Any:
+    def open_at(width: int = 1200, *, dark: bool = False, documents: str = "4") -> Any:
+        server = server_of_the_queue()
         contexts.append(
             chromium.new_context(
                 viewport={"width": width, "height": 860},
@@ -54,7 +57,7 @@ def visit(chromium: Any, started: Any, table: Path) -> Iterator[Callable[..., An
             lambda sent: None if sent.url.startswith(server.address) else problems.append(sent.url),
         )
         page.goto(server.address)
-        page.get_by_text(" of 4 decided").wait_for()
+        page.get_by_text(f" of {documents} decided").wait_for()
         return page
 
     open_at.problems = problems  # type: ignore[attr-defined]
@@ -112,12 +115,128 @@ def test_by_keys_alone(visit: Any, table: Path) -> None:
     page.keyboard.press("Enter")
     shown(page, "d0")
     assert decisions(page) == before  # what is stored is shown
-    label, said = next(iter(before.items()))
-    page.locator(f"[data-label='{label}'] .choose.{said}").click()
-    assert (decisions(page), status(page)) == (
-        before,
-        "This decision is stored: it can be changed, not taken back.",
-    )
+
+
+def stored(table: Path) -> list[tuple[str, str, str]]:
+    """Document, label and decision of each line of the feedback file."""
+    rows = [json.loads(one) for one in table.with_name("new.feedback.jsonl").open()]
+    return [(row["doc_id"], row["label"], row["decision"]) for row in rows]
+
+
+def test_decisions_are_taken_back_by_keys(visit: Any, table: Path) -> None:
+    page = visit()
+    begin(page, "Ada")
+    for key in "arn":
+        page.keyboard.press(key)
+    shown(page, "d1")
+    first, second = stored(table)
+    page.keyboard.press("u")
+    assert status(page).startswith("Nothing is decided on this document")
+    page.keyboard.press("p")
+    shown(page, "d0")
+    page.keyboard.press("u")  # the last decision, which is stored
+    assert decisions(page) == {first[1]: "accept"}
+    page.keyboard.press("n")
+    shown(page, "d1")
+    assert stored(table) == [first, second, ("d0", second[1], "withdraw")]
+    page.get_by_text("1 of 4 decided").wait_for()
+    page.keyboard.press("p")
+    shown(page, "d0")
+    assert decisions(page) == {first[1]: "accept"}
+    page.keyboard.press("u")  # the withdrawal, then what came before
+    assert len(decisions(page)) == 2
+    page.keyboard.press("u")
+    page.keyboard.press("u")
+    assert decisions(page) == {}
+    page.keyboard.press("n")
+    shown(page, "d1")
+    page.get_by_text("0 of 4 decided").wait_for()
+    assert stored(table)[3:] == [("d0", first[1], "withdraw")]
+    page.reload()
+    page.get_by_text("0 of 4 decided").wait_for()
+
+
+def test_any_decision_is_taken_back_by_its_button(visit: Any, table: Path) -> None:
+    page = visit()
+    begin(page, "Ada")
+    for key in "aaan":
+        page.keyboard.press(key)
+    shown(page, "d1")
+    page.keyboard.press("p")
+    shown(page, "d0")
+    labels = list(decisions(page))
+    page.locator(f"[data-label='{labels[1]}'] .choose.accept").click()
+    page.locator("#history summary").click()
+    page.locator("#past button").first.click()
+    assert list(decisions(page)) == labels[2:]
+    page.locator(f"[data-label='{labels[2]}'] .name").click()
+    page.keyboard.press("x")
+    assert decisions(page) == {}
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Send, then next").click()
+    shown(page, "d1")
+    assert stored(table)[3:] == [("d0", label, "withdraw") for label in labels[:2]]
+    page.keyboard.press("p")
+    shown(page, "d0")
+    page.locator("#history summary").click()
+    past = page.locator("#past li").all_text_contents()
+    assert [one.startswith("Ada took back the decision on ") for one in past] == [False] * 3 + [
+        True
+    ] * 2
+    assert page.locator("#past button").count() == 1  # of the decision that holds
+    page.get_by_label("Your name").fill("Ben")
+    page.keyboard.press("Tab")
+    page.locator(".row[data-decision]").wait_for(state="detached")  # Ben has to decide himself
+    page.locator("#labels[aria-busy=false]").wait_for()
+    assert not page.locator("#history").is_visible()
+
+
+def test_a_long_queue_is_reached_part_by_part(visit: Any, table: Path) -> None:
+    rows = [
+        {"doc_id": f"n{number}", "text": f"congenital inflammation {number}"}
+        for number in range(1, 1251)
+    ]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = visit(documents="1,250")
+    listed = page.locator("#documents button")
+    group = page.get_by_role("group", name="Part of the list")
+    first = page.get_by_label("First document shown")
+
+    def waits(start: str, last: str, top: str) -> None:
+        group.get_by_text(last).wait_for()
+        page.locator(f"#documents li:first-child :text-is('{top}')").wait_for()
+        assert first.input_value() == start
+
+    waits("1", "–100 of 1,250", "n1")
+    page.get_by_role("button", name="Later documents").click()
+    waits("101", "–200 of 1,250", "n101")
+    listed.last.focus()
+    page.keyboard.press("ArrowDown")
+    waits("201", "–300 of 1,250", "n201")
+    assert "inflammation 201" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("ArrowUp")
+    waits("101", "–200 of 1,250", "n101")
+    first.fill("9999")
+    first.press("Enter")
+    waits("1250", "–1,250 of 1,250", "n1250")
+    listed.first.click()
+    page.get_by_role("dialog", name="Who are you?").wait_for()
+    page.keyboard.type("Ada")
+    page.keyboard.press("Enter")
+    shown(page, "n1250")
+    page.keyboard.press("a")
+    page.keyboard.press("n")
+    shown(page, "n1")  # the list goes along
+    waits("1", "–100 of 1,250", "n1")
+    page.locator(".name").first.focus()
+    page.keyboard.press("d")
+    page.keyboard.type("INFLAMMATION 777")
+    page.locator("#documents li:nth-child(2)").wait_for(state="detached")
+    assert listed.all_text_contents() == ["undecided: congenital inflammation 777n777"]
+    assert not group.is_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    shown(page, "n777")
 
 
 def test_a_heading_that_the_vocabulary_lacks(visit: Any, table: Path) -> None:

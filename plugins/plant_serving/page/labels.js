@@ -15,9 +15,14 @@ export class LabelList {
     box.addEventListener("pointerleave", () => on.point(null));
   }
 
-  show(suggestions) {
+  /** Forget all labels; they stay where they are on the page until others are shown. */
+  clear() {
     this.rows = new Map();
     this.current = null;
+  }
+
+  show(suggestions) {
+    this.clear();
     this.bands = Object.fromEntries(BANDS.map((band) => [band, this.#makeBand(band)]));
     this.box.replaceChildren(...Object.values(this.bands).map(({ box }) => box));
     for (const suggestion of suggestions) this.add(suggestion, suggestion.band);
@@ -73,7 +78,7 @@ export class LabelList {
       element("div", { class: "line" }, button, ...Object.values(choices)),
       why,
     );
-    const row = { ...suggestion, decision: null, item, button, scoreBox: score, speaks, said, choices, why };
+    const row = { ...suggestion, decision: null, stored: null, item, button, scoreBox: score, speaks, said, choices, why };
     this.rows.set(label, row);
     const { box, list, count, all } = this.bands[band];
     list.append(item);
@@ -134,10 +139,9 @@ export class LabelList {
     else delete row.item.dataset.decision;
   }
 
-  /** Show a decision of this person that is stored. */
-  store(label, decision) {
-    this.decide(label, decision);
-    this.rows.get(label).stored = true;
+  /** The labels whose decision is not the one that is stored of this person. */
+  get changed() {
+    return [...this.rows.values()].filter((row) => row.decision !== row.stored);
   }
 
   /** Show what other people decided: [{who, decision}]. */

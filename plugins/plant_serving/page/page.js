@@ -29,7 +29,6 @@ let explanations = new Map(); // by label
 let waiting = []; // labels to explain, first ones first
 let explainer = null; // the signal of what runs
 let history = []; // of decisions: [label, what was decided before]
-let unsent = false;
 let queued = null; // the document of the queue that is open
 let moving = false; // to another document
 let stop = new AbortController(); // of the requests for this text
@@ -128,7 +127,6 @@ function showEditor() {
 }
 
 function startAnew(content, id, document = null) {
-  if (unsent && !window.confirm(say("discard"))) return;
   stop.abort();
   queued = document;
   editor.readOnly = part("document").readOnly = queued !== null;
@@ -137,7 +135,7 @@ function startAnew(content, id, document = null) {
   part("document").value = id;
   text = null;
   history = [];
-  unsent = false;
+  list.clear();
   search.disabled = true;
   part("bands").hidden = part("note").hidden = part("history").hidden = true;
   part("start").hidden = queued !== null;
@@ -153,8 +151,8 @@ async function openFiles(files) {
   await attempt(async () => {
     const read = await Promise.all(files.map(readFile));
     const [{ name, content }] = read;
-    if (read.length === 1 && !TABLE.test(name)) return startAnew(content, name.replace(/\.[^.]*$/, ""));
     if (!(await leave())) return;
+    if (read.length === 1 && !TABLE.test(name)) return startAnew(content, name.replace(/\.[^.]*$/, ""));
     startAnew("", "");
     tell((await queue.add(read)).join(" "));
     part("next").focus();
@@ -211,7 +209,8 @@ function setBusy(busy) {
 }
 
 function showLabels(asked, { suggestions, note }) {
-  const before = [...list.rows.values()].filter((row) => text !== null && row.decision);
+  const before = [...list.rows.values()].filter((row) => row.decision || row.stored);
+  const [isFirst, isSame] = [text === null, text === asked];
   text = asked;
   explanations = new Map();
   waiting = suggestions.map(({ label }) => label);
@@ -219,6 +218,7 @@ function showLabels(asked, { suggestions, note }) {
   for (const row of before) {
     if (!list.rows.has(row.label)) ask(row);
     list.decide(row.label, row.decision);
+    if (isSame) list.rows.get(row.label).stored = row.stored;
   }
   part("note").hidden = !note;
   part("note").textContent = note ?? "";
@@ -230,7 +230,7 @@ function showLabels(asked, { suggestions, note }) {
   part("edit").hidden = queued !== null;
   part("reading").scrollTop = 0;
   document.body.classList.add("reading");
-  if (queued) showHistory();
+  if (queued) showHistory(isFirst);
   const count = (band) => suggestions.filter((one) => one.band === band).length;
   const counts = { assign: count("assign"), review: count("review"), reject: count("reject") };
   tell(suggestions.length ? say("suggested", counts) : say("noLabels"));
@@ -279,10 +279,8 @@ function showReasons(labels) {
 function decide(label, decision) {
   const row = list.rows.get(label);
   if (!row || row.decision === decision) return;
-  if (!decision && row.stored) return tell(say("stored"));
   history.push([label, row.decision]);
   list.decide(label, decision);
-  unsent = true;
   tell(say({ accept: "accepted", reject: "rejected" }[decision] ?? "undecided", { name: nameOf(row) }));
   showDecisions();
 }
@@ -292,9 +290,8 @@ function undo() {
   const row = list.rows.get(label);
   if (row) {
     list.decide(label, before);
-    unsent = true;
     tell(say("undone", { name: nameOf(row) }));
-  }
+  } else if (queued && label === undefined) tell(say("nothingUndone"));
   showDecisions();
 }
 
@@ -304,19 +301,22 @@ function showDecisions() {
   const [accepted, rejected] = [count("accept"), count("reject")];
   part("decided").textContent = accepted + rejected ? say("decided", { accepted, rejected }) : "";
   part("undo").disabled = !history.length;
-  part("send").disabled = !queued && (!unsent || accepted + rejected === 0);
-  part("send").textContent = say(!queued ? "send" : unsent ? "sendNext" : "next");
+  const isChanged = list.changed.length > 0;
+  part("send").disabled = !queued && !isChanged;
+  part("send").textContent = say(!queued ? "send" : isChanged ? "sendNext" : "next");
   part("export").hidden = text === null;
 }
 
 async function send() {
   await attempt(async () => {
-    const decided = [...list.rows.values()].filter((row) => row.decision);
-    const decisions = decided.map(({ label, decision, score, band }) => ({ label, decision, ...(band === null ? {} : { score }) }));
+    const rows = list.changed;
+    const decisions = rows.map(({ label, decision, score, band }) => {
+      return { label, decision: decision ?? "withdraw", ...(band === null ? {} : { score }) };
+    });
     const who = part("who").value.trim();
     const body = { model: model?.id, document: { id: documentId(), text }, ...(who && { who }), decisions };
     const { stored } = await request("feedback", { body });
-    unsent = false;
+    rows.forEach((row, i) => (row.stored = decisions[i].decision === "withdraw" ? null : decisions[i].decision));
     clearError();
     tell(say("sent", { n: stored }));
     showDecisions();
@@ -327,11 +327,16 @@ async function send() {
 
 /** Send what was decided on the document of the queue; false: it could not be sent, or the user stays. */
 async function leave() {
-  const decides = [...list.rows.values()].some((row) => row.decision);
-  if (queued && unsent && decides) await send();
-  if (!unsent || (queued && !decides)) unsent = false;
-  else if (!queued) unsent = !window.confirm(say("discard"));
-  return !unsent;
+  if (!list.changed.length) return true;
+  if (!queued) return window.confirm(say("discard"));
+  await send();
+  return !list.changed.length;
+}
+
+/** The decisions that are shown are those of another document or person: all are to be sent. */
+function forget() {
+  for (const row of list.rows.values()) row.stored = null;
+  showDecisions();
 }
 
 /** Do one thing after the other with documents of the queue. */
@@ -360,33 +365,52 @@ function openNext() {
   });
 }
 
+function openBefore() {
+  return move(async () => queue.back !== undefined && show(queue.back));
+}
+
 async function show(place) {
   const found = await queue.take(place);
   if (NARROW.matches) part("waiting").open = false;
   startAnew(found.text, found.id, found);
-  await Promise.all([suggest(), queue.refresh()]);
+  suggest();
+  attempt(() => queue.refresh({ around: place }));
 }
 
-/** What people decided on the document of the queue before, and where they disagree. */
-function showHistory() {
+/** What people decided on the document of the queue before, and where they disagree; at first, one's own decisions are taken over. */
+function showHistory(isFirst) {
   const { history: past, conflicts } = queued;
   const me = part("who").value.trim();
   const latest = new Map(past.map((one) => [JSON.stringify([one.label, one.who]), one]));
-  for (const { label, title, who, decision } of latest.values()) {
-    if (!list.rows.has(label)) ask({ label, title });
-    if (who === me) list.store(label, list.rows.get(label).decision ?? decision);
-  }
+  const holding = [...latest.values()].filter((one) => one.decision !== "withdraw");
+  for (const one of holding) if (!list.rows.has(one.label)) ask(one);
+  if (isFirst) past.filter((one) => one.who === me).forEach(recall);
   for (const label of list.rows.keys()) {
-    const said = [...latest.values()].filter((one) => one.label === label && one.who !== me);
+    const said = holding.filter((one) => one.label === label && one.who !== me);
     list.say(label, said, conflicts.includes(label));
   }
   part("history").hidden = !past.length;
   part("history-count").textContent = past.length;
   const items = past.map((one) => {
     const when = element("time", { datetime: one.time, class: "pale" }, showTime(one.time));
-    return element("li", {}, fill(texts.past[one.decision], { who: one.who || say("nobody"), name: nameOf(one) }), " ", when);
+    const words = fill(texts.past[one.decision], { who: one.who || say("nobody"), name: nameOf(one) });
+    const takeBack = element(
+      "button",
+      { class: "quiet", "aria-label": say("takeBackName", { name: nameOf(one) }), onclick: () => decide(one.label, null) },
+      say("takeBack"),
+    );
+    return element("li", {}, words, " ", when, ...(one.who === me && holding.includes(one) ? [" ", takeBack] : []));
   });
   part("past").replaceChildren(...items);
+}
+
+/** Take over a decision of this person that is stored, so that it can be undone. */
+function recall({ label, title, decision }) {
+  if (!list.rows.has(label)) ask({ label, title });
+  const row = list.rows.get(label);
+  history.push([label, row.decision]);
+  list.decide(label, decision === "withdraw" ? null : decision);
+  row.stored = row.decision;
 }
 
 /** The name under which decisions are kept, asked for once; false: there is none. */
@@ -524,6 +548,7 @@ const KEYS = {
   a: () => decideHere("accept"),
   r: () => decideHere("reject"),
   u: undo,
+  x: () => list.current !== null && decide(list.current, null),
   e: edit,
   "/": () => search.focus(),
   ArrowRight: () => marked.step(1),
@@ -544,7 +569,7 @@ document.addEventListener("keydown", (event) => {
   if (key === "Escape" && list.current !== null) return list.open(list.current, { focus: true });
   if (target.closest("input, textarea:not([readonly]), select")) return;
   const inList = target.closest("#bands") && { ArrowDown: KEYS.j, ArrowUp: KEYS.k }[key];
-  const always = { "?": showHelp, ...(queue.queue && { n: openNext }) }[key];
+  const always = { "?": showHelp, ...(queue.queue && { n: openNext, p: openBefore, d: () => queue.seek() }) }[key];
   const does = always ?? (text !== null && (inList || KEYS[key]));
   if (!does || (key.length === 1 && !part("keys").checked)) return;
   event.preventDefault();
@@ -568,18 +593,22 @@ editor.addEventListener("input", showSize);
 editor.addEventListener("paste", paste);
 part("suggest").addEventListener("click", suggest);
 part("edit").addEventListener("click", edit);
-part("new").addEventListener("click", () => startAnew("", ""));
+part("new").addEventListener("click", async () => (await leave()) && startAnew("", ""));
 part("open").addEventListener("click", () => part("file").click());
 part("file").addEventListener("change", ({ target }) => (openFiles([...target.files]), (target.value = "")));
 part("model").addEventListener("change", ({ target }) => (choose(target.value), text !== null && suggest()));
 part("undo").addEventListener("click", undo);
 part("send").addEventListener("click", () => (queued ? openNext() : send()));
 part("next").addEventListener("click", openNext);
+part("back").addEventListener("click", openBefore);
 part("name-cancel").addEventListener("click", () => part("name").close("cancel"));
 part("who").addEventListener("change", () => {
   rememberName();
+  if (queued && queue.place !== null) return void openQueued(queue.place);
+  if (!queued) forget();
   if (queue.queue) attempt(() => queue.refresh());
 });
+part("document").addEventListener("change", forget);
 part("help-open").addEventListener("click", showHelp);
 for (const button of document.querySelectorAll("[data-export]")) button.addEventListener("click", () => exportAs(button.dataset.export));
 document.addEventListener("dragover", (event) => (event.preventDefault(), document.body.classList.add("dropping")));
@@ -589,7 +618,7 @@ document.addEventListener("drop", (event) => {
   document.body.classList.remove("dropping");
   openFiles([...event.dataTransfer.files]);
 });
-window.addEventListener("beforeunload", (event) => unsent && event.preventDefault());
+window.addEventListener("beforeunload", (event) => list.changed.length && event.preventDefault());
 recallName();
 showSize();
 attempt(start);

@@ -21,6 +21,7 @@ export function fill(pattern, values) {
   return pattern.replace(/\{(\w+)\}/g, (_, name) => (name === "n" ? whole.format(values.n) : (values[name] ?? "")));
 }
 
+export const showCount = (count) => whole.format(count);
 export const showScore = (score) => (score > 0 && score < 0.01 ? `<${hundredths.format(0.01)}` : hundredths.format(score));
 export const showWeight = (weight) => signed.format(weight);
 export const showList = (items) => list.format(items);
