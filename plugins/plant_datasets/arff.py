@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -84,57 +85,98 @@ def _read(reader: CorpusReader, path: Path) -> Iterator[Document]:
         for number, line in reader.lines(path)
         if line.strip() and not line.lstrip().startswith("%")
     )
-    header = [
-        line for _, line in takewhile(lambda line: not line[1].lower().startswith("@data"), lines)
-    ]
-    attributes = [
-        Attribute(_unquote(name), "", _cut(kind[1:].rpartition("}")[0]))
-        if kind[0] == "{"
-        else Attribute(_unquote(name), kind.lower())
-        for name, kind in (
-            match.groups()
-            for match in map(_ATTRIBUTE.fullmatch, header)
-            if match is not None and match[2]
-        )
-    ]
+    header = [line for _, line in takewhile(lambda line: not _begins_data(line[1]), lines)]
+    attributes = _read_attributes(header)
     places, how = _find_labels(reader, path, header, attributes)
-    others = sorted(set(range(len(attributes))) - set(places))
-    texts = [place for place in others if attributes[place].kind == "string"]
-    names = show_names(attributes[place].name for place in places)
-    what = f"texts are {show_names(attributes[place].name for place in texts)}"
-    reader.names = reader.names or not texts
-    what = (
-        what
-        if texts
-        else "there are no texts: each document is the list of the names of its features"
-    )
-    reader.remarks.append(f"{path}: {len(places):,} labels ({how}): {names}; {what}")
-    alone = len(places) == 1 and not attributes[places[0]].is_binary  # its values are the labels
-    usual = {
-        place: one.values[0]
-        for place, one in enumerate(attributes)
-        if one.values and not one.is_binary
-    }
+    columns = _Columns(attributes, places)
+    reader.names = reader.names or not columns.texts
+    reader.remarks.append(f"{path}: {columns.describe(how)}")
     for number, (line, row) in enumerate(lines, start=1):
-        cells = _parse_row(row, len(attributes), usual)
+        cells = _parse_row(row, len(attributes), columns.usual)
         if cells is None:
             expected = f"{len(attributes):,} values, or {{number value, …}}"
             reader.bad.add(
                 path, line, "not as many values as there are attributes", row, expected=expected
             )
             continue
-        labels, words = (
-            [attributes[place].show(cells[place]) for place in group if place in cells]
-            for group in (places, others)
+        yield Document(number, columns.text(cells), columns.labels(cells))
+
+
+def _begins_data(line: str) -> bool:
+    return line.lower().startswith("@data")
+
+
+def _read_attributes(header: Iterable[str]) -> list[Attribute]:
+    """What the lines of a header declare."""
+    declared = [match.groups() for match in map(_ATTRIBUTE.fullmatch, header) if match and match[2]]
+    return [
+        Attribute(_unquote(name), "", _cut(kind[1:].rpartition("}")[0]))
+        if kind[0] == "{"
+        else Attribute(_unquote(name), kind.lower())
+        for name, kind in declared
+    ]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the cells of a row are: labels, texts, features."""
+
+    attributes: Sequence[Attribute]
+    places: Sequence[int]  # of labels
+
+    @cached_property
+    def others(self) -> Sequence[int]:
+        """The places of what is no label."""
+        return sorted(set(range(len(self.attributes))) - set(self.places))
+
+    @cached_property
+    def texts(self) -> Sequence[int]:
+        """Those of texts."""
+        return [place for place in self.others if self.attributes[place].kind == "string"]
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether the values of one attribute are the labels."""
+        return len(self.places) == 1 and not self.attributes[self.places[0]].is_binary
+
+    @cached_property
+    def usual(self) -> dict[int, str]:
+        """What stands where a sparse row has nothing, by place."""
+        return {
+            place: one.values[0]
+            for place, one in enumerate(self.attributes)
+            if one.values and not one.is_binary
+        }
+
+    def describe(self, how: str) -> str:
+        """What was found, for the user; `how` the labels were."""
+        names = self._show_names(self.places)
+        what = (
+            f"texts are {self._show_names(self.texts)}"
+            if self.texts
+            else "there are no texts: each document is the list of the names of its features"
         )
-        if alone:
-            labels = [None if cells[places[0]] == "?" else cells[places[0]]]
-        text = (
-            "\n".join(cells.get(place, "") for place in texts)
-            if texts
-            else " ".join("_".join(word.split()) for word in words if word)
-        )
-        yield Document(number, text, list(filter(None, labels)))
+        return f"{len(self.places):,} labels ({how}): {names}; {what}"
+
+    def _show_names(self, places: Iterable[int]) -> str:
+        return show_names(self.attributes[place].name for place in places)
+
+    def text(self, cells: Mapping[int, str]) -> str:
+        """The texts of a row, or the names of its features."""
+        if self.texts:
+            return "\n".join(cells.get(place, "") for place in self.texts)
+        return " ".join("_".join(word.split()) for word in self._show(cells, self.others))
+
+    def labels(self, cells: Mapping[int, str]) -> list[str]:
+        """The labels of a row."""
+        if not self.alone:
+            return self._show(cells, self.places)
+        value = cells[self.places[0]]
+        return [value] if value not in ("?", "") else []
+
+    def _show(self, cells: Mapping[int, str], places: Iterable[int]) -> list[str]:
+        shown = (self.attributes[place].show(cells[place]) for place in places if place in cells)
+        return [name for name in shown if name]
 
 
 def _find_labels(
@@ -148,22 +190,9 @@ def _find_labels(
         if places := [place for place, one in enumerate(attributes) if one.name in names]:
             reader.files.append(file)
             return places, f"by {file.name}"
-    option = _MEKA.search(
-        next((line for line in header if line.lower().startswith("@relation")), "")
-    )
-    if option:
-        count, every = int(option[1]), range(len(attributes))
-        ends = [every[:count], every[-count:]] if count > 0 else [every[count:], every[:-count]]
-        for end, how in zip(
-            ends, ("", f", though at the {'end' if count > 0 else 'beginning'}"), strict=True
-        ):
-            if all(attributes[place].values for place in end):
-                return end, f"by {option[0]} in @relation{how}"
-    listed = [place for place, one in enumerate(attributes) if one.values]
-    if listed and any(one.kind == "string" for one in attributes):
-        return [place for place in listed if attributes[place].is_binary] or listed[
-            -1:
-        ], "by their types"
+    found = _find_by_option(header, attributes) or _find_by_types(attributes)
+    if found is not None:
+        return found
     raise DataError(
         "the file does not say which attributes are labels",
         where=str(path),
@@ -172,6 +201,32 @@ def _find_labels(
         todo="put that XML file into the folder; or write @relation 'name: -C 14' if the first "
         "14 attributes are labels (-C -14: the last)",
     )
+
+
+def _find_by_option(
+    header: Iterable[str], attributes: Sequence[Attribute]
+) -> tuple[Sequence[int], str] | None:
+    """The first or last attributes, as MEKA's option says; at the other end if those are none."""
+    relation = next((line for line in header if line.lower().startswith("@relation")), "")
+    option = _MEKA.search(relation)
+    if option is None:
+        return None
+    count, every = int(option[1]), range(len(attributes))
+    ends = (every[:count], every[-count:]) if count > 0 else (every[count:], every[:-count])
+    other = "end" if count > 0 else "beginning"
+    for end, how in zip(ends, ("", f", though at the {other}"), strict=True):
+        if all(attributes[place].values for place in end):
+            return end, f"by {option[0]} in @relation{how}"
+    return None
+
+
+def _find_by_types(attributes: Sequence[Attribute]) -> tuple[Sequence[int], str] | None:
+    """The attributes that say yes or no beside a text, else the last one with values."""
+    listed = [place for place, one in enumerate(attributes) if one.values]
+    if not listed or all(one.kind != "string" for one in attributes):
+        return None
+    binary = [place for place in listed if attributes[place].is_binary]
+    return binary or listed[-1:], "by their types"
 
 
 def _read_names(path: Path) -> set[str]:

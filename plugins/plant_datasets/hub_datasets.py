@@ -40,49 +40,84 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     tables = dict(opened) if hasattr(opened, "keys") else {"": opened}
     named, others = _find_splits(tables, reader.path)
     chosen = [named[split] for split in SPLITS if split in named] or others
-    if (
-        label_field(data.labels_column, list(tables[chosen[0]].features))[0]
-        not in tables[chosen[0]].features
-    ):
-        frames = {
-            name: (
-                _read_frame(
-                    tables[name], list(tables[name].features), f"{reader.path}, split {name}"
-                ).lazy(),
-                "",
-            )
-            for name in chosen
-        }
-        united, data, reader.remarks[:] = find_columns(frames, data)
-        tables |= {
-            name: type(tables[name]).from_polars(frame.collect())
-            for name, (frame, _) in united.items()
-            if reader.remarks
-        }
-    prefixes = (
-        {name: f"{split}-" for split, name in named.items()}
-        if named
-        else {name: f"{name}-" for name in others if len(others) > 1}
-    )
-    read = {
-        name: _map_columns(
-            tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")
-        )
-        for name in chosen
+    tables, data = _require_labels({name: tables[name] for name in chosen}, data, reader)
+    parts = _read_labels(tables, _name_prefixes(named, others), data, reader)
+    splits: dict[SplitName, pl.LazyFrame] = {
+        split: parts[named[split]].lazy() for split in SPLITS if split in named
     }
-    held, key = label_field(data.labels_column, list(tables[chosen[0]].features))
-    feature = tables[chosen[0]].features[held]
-    names = getattr(getattr(feature, "feature", feature), "names", None) or ()
+    if named and others:
+        reader.remarks.append(f"splits of other names are left out: {', '.join(others)}")
+    if not named:
+        reader.remarks.append(_tell_unsplit(others, reader.path))
+        pieces = split_by_hash([part.lazy() for part in parts.values()], str(reader.path))
+        splits = {split: pl.concat(frames) for split, frames in pieces.items()}
+    local = reader.path.is_dir()
+    return Dataset(
+        splits=splits,
+        access="local" if local else "hub",
+        files=_list_files(reader.path) if local else [],
+        remarks=[*reader.remarks, *reader.bad.close()],
+    )
+
+
+def _list_files(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*") if path.is_file())
+
+
+def _require_labels(
+    tables: Mapping[str, Any], data: DataSection, reader: CorpusReader
+) -> tuple[Mapping[str, Any], DataSection]:
+    """The same, if they have the column of labels that was asked for; else with the columns that
+    are found by what is in them.
+    """
+    features = list(next(iter(tables.values())).features)
+    if label_field(data.labels_column, features)[0] in features:
+        return tables, data
+    frames = {
+        name: (_read_frame(table, list(table.features), _place(reader, name)).lazy(), "")
+        for name, table in tables.items()
+    }
+    united, data, reader.remarks[:] = find_columns(frames, data)
+    if not reader.remarks:
+        return tables, data
+    return {
+        name: type(tables[name]).from_polars(frame.collect()) for name, (frame, _) in united.items()
+    }, data
+
+
+def _place(reader: CorpusReader, split: str) -> str:
+    return f"{reader.path}, split {split}"
+
+
+def _name_prefixes(named: Mapping[SplitName, str], others: Sequence[str]) -> dict[str, str]:
+    """What ids of a split begin with where rows have none: its usual name, or its own if none of
+    them has one; nothing of the only split.
+    """
+    if named:
+        return {name: f"{split}-" for split, name in named.items()}
+    return {name: f"{name}-" for name in others if len(others) > 1}
+
+
+def _read_labels(
+    tables: Mapping[str, Any], prefixes: Mapping[str, str], data: DataSection, reader: CorpusReader
+) -> dict[str, pl.DataFrame]:
+    """The tables in our columns, with labels in the form that all of them show."""
+    read = {
+        name: _map_columns(table, data, _place(reader, name), prefixes.get(name, ""))
+        for name, table in tables.items()
+    }
+    features = next(iter(tables.values())).features
+    held, key = label_field(data.labels_column, list(features))
     form = find_label_form(
         {f"split {name}": frame["labels"] for name, frame in read.items()},
         data.label_separator,
-        names,
+        _name_classes(features[held]),
         key=key,
     )
     reader.remarks += [form.remark] if form.remark else []
     parts = {}
     for name, frame in read.items():
-        labels, faults = form.read(frame["labels"], f"{reader.path}, split {name}")
+        labels, faults = form.read(frame["labels"], _place(reader, name))
         for fault in (fault for fault in faults if fault.left_out):
             reader.bad.add(
                 reader.path / name,
@@ -92,31 +127,23 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
                 unit="row",
                 expected="labels in the form of other rows",
             )
-        parts[name] = frame.with_columns(labels.alias("labels")).filter(
-            pl.col("labels").is_not_null()
-        )
-    splits: dict[SplitName, pl.LazyFrame] = {
-        split: parts[named[split]].lazy() for split in SPLITS if split in named
-    }
-    if named and others:
-        reader.remarks.append(f"splits of other names are left out: {', '.join(others)}")
-    if not named:
-        held = (
-            f"has no split of a known name, only {', '.join(others)}"
-            if any(others)
-            else "is in no splits"
-        )
-        reader.remarks.append(f"{reader.path} {held}: split 80/10/10 by a hash of each text")
-        pieces = split_by_hash([part.lazy() for part in parts.values()], str(reader.path))
-        splits = {split: pl.concat(frames) for split, frames in pieces.items()}
-    local = reader.path.is_dir()
-    files = sorted(str(path) for path in reader.path.rglob("*") if path.is_file()) if local else []
-    return Dataset(
-        splits=splits,
-        access="local" if local else "hub",
-        files=files,
-        remarks=[*reader.remarks, *reader.bad.close()],
+        labelled = frame.with_columns(labels.alias("labels"))
+        parts[name] = labelled.filter(pl.col("labels").is_not_null())
+    return parts
+
+
+def _name_classes(feature: Any) -> Sequence[str]:
+    """The names of classes by number, of a column of one class or of lists of them."""
+    return getattr(getattr(feature, "feature", feature), "names", None) or ()
+
+
+def _tell_unsplit(names: Sequence[str], path: Path) -> str:
+    held = (
+        f"has no split of a known name, only {', '.join(names)}"
+        if any(names)
+        else "is in no splits"
     )
+    return f"{path} {held}: split 80/10/10 by a hash of each text"
 
 
 def recognise(data: DataSection) -> str | None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,7 @@ _BESIDE = {
 _ALSO_CALLED = {"labels": ("titles", "vocabulary")}
 _NEEDED = {"evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
 LazyParts = list[pl.LazyFrame]  # consecutive rows of a table
+ReadLabels = Callable[..., tuple[pl.Series, Any]]  # labels of a column, and its faults
 ReadCorpus = tuple[dict[SplitName, LazyParts], list[Path], list[str]]  # splits, files, remarks
 
 
@@ -245,37 +247,10 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
     for path in tables:
         if split := _split_named(path):
             files.setdefault(split, []).append(path)
-    worded = [
-        (split, path)
-        for path in tables
-        if (split := split_of(base_name(path))) is not None and split not in files
-    ]
-    documents = {split for split, path in worded if _peek(path, data)}
-    for split, path in worded:
-        if split not in documents or _peek(path, data):
-            files.setdefault(split, []).append(path)
+    for split, path in _find_worded(tables, files.keys(), data):
+        files.setdefault(split, []).append(path)
     for split, paths in files.items():
-        shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
-        counts = {int(match[2]) for match in shards}
-        if len(paths) > 1 and len(shards) < len(paths):
-            raise DataError(
-                f"{len(paths)} files claim to be the split {split}",
-                where=", ".join(map(str, paths)),
-                expected="one file for each split (or numbered shards)",
-                todo="move the others out of the folder; texts and labels in two files must be "
-                "joined to one table",
-            )
-        if shards and (
-            len(counts) > 1 or len(shards) != max(counts)
-        ):  # a part of a corpus would pass for all of it
-            raise DataError(
-                f"not all shards of the split {split} are there",
-                where=f"{folder}: "
-                f"{', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
-                expected=f"{max(counts)} files of one division, such as {paths[0].name}",
-                todo="copy or make the shards that are missing; to read a part on purpose, name "
-                "one file",
-            )
+        _require_one_division(split, paths, folder)
     if "train" not in files:
         names = sorted(path.name for path in folder.iterdir())
         raise DataError(
@@ -287,6 +262,44 @@ def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[P
             todo="name the files so, or name one file that has a split column",
         )
     return {split: files[split] for split in SPLITS if split in files}
+
+
+def _find_worded(
+    tables: Sequence[Path], named: Collection[SplitName], data: DataSection
+) -> list[tuple[SplitName, Path]]:
+    """Files with the word of a split in their name, of splits that no file is named by; those
+    with documents, if some of the split have any.
+    """
+    worded = [
+        (split, path)
+        for path in tables
+        if (split := split_of(base_name(path))) is not None and split not in named
+    ]
+    documents = {split for split, path in worded if _peek(path, data)}
+    return [(split, path) for split, path in worded if split not in documents or _peek(path, data)]
+
+
+def _require_one_division(split: SplitName, paths: Sequence[Path], folder: Path) -> None:
+    """Refuse several files of a split that are not all shards of one division."""
+    shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
+    counts = {int(match[2]) for match in shards}
+    if len(paths) > 1 and len(shards) < len(paths):
+        raise DataError(
+            f"{len(paths)} files claim to be the split {split}",
+            where=", ".join(map(str, paths)),
+            expected="one file for each split (or numbered shards)",
+            todo="move the others out of the folder; texts and labels in two files must be "
+            "joined to one table",
+        )
+    if shards and counts != {len(shards)}:  # a part of a corpus would pass for all of it
+        raise DataError(
+            f"not all shards of the split {split} are there",
+            where=f"{folder}: "
+            f"{', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
+            expected=f"{max(counts)} files of one division, such as {paths[0].name}",
+            todo="copy or make the shards that are missing; to read a part on purpose, name "
+            "one file",
+        )
 
 
 def _is_table(path: Path) -> bool:
@@ -314,27 +327,36 @@ def _read_folder(
     given, answered = apply_answers(chosen, data)
     mapped, said = _map_tables(given, data, bad, titled)
     mapped, joined = join_people(mapped, data, answered=given is not chosen)
-    remarks = [*answered, *said, *joined]
+    remarks = [*answered, *said, *joined, *_tell_worded(folder, parts)]
     files = [path for paths in parts.values() for path in paths]
+    remarks += _tell_strays(folder, files, data)
+    return {split: mapped[where] for split, where in tables}, files, remarks
+
+
+def _tell_worded(folder: Path, parts: Mapping[SplitName, Sequence[Path]]) -> list[str]:
+    """A remark on files whose names only have the word of a split."""
     worded = [
         f"{path.name} is read as {split}"
         for split, paths in parts.items()
         for path in paths
         if not _split_named(path)
     ]
-    remarks += [f"{folder}: {', '.join(worded)}"] if worded else []
+    return [f"{folder}: {', '.join(worded)}"] if worded else []
+
+
+def _tell_strays(folder: Path, files: Collection[Path], data: DataSection) -> list[str]:
+    """A remark on further files that seem to hold documents."""
     others = [path for path in sorted(folder.iterdir()) if path.is_file() and path not in files]
     strays = [
         path.name
         for path in others
         if split_of(path.name) or (_is_table(path) and _peek(path, data))
     ]
-    if strays:
-        shown = ", ".join(strays[:_NAMED]) + (
-            f", … ({len(strays):,} in all)" if len(strays) > _NAMED else ""
-        )
-        remarks.append(f"{folder}: {shown} left out: splits are called {', '.join(SPLITS)}")
-    return {split: mapped[where] for split, where in tables}, files, remarks
+    if not strays:
+        return []
+    more = f", … ({len(strays):,} in all)" if len(strays) > _NAMED else ""
+    shown = f"{', '.join(strays[:_NAMED])}{more}"
+    return [f"{folder}: {shown} left out: splits are called {', '.join(SPLITS)}"]
 
 
 def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
@@ -440,78 +462,102 @@ def _map_tables(
     """
     tables, data, said = find_columns(tables, data)
     for where, (table, _) in tables.items():
-        schema = table.collect_schema()
-        held, key = label_field(data.labels_column, schema.names())
-        wanted = dict.fromkeys(
-            DataSection.named(data.text_column, schema.names()), "--text-column"
-        ) | {held: "--labels-column"}
-        wanted |= {data.id_column: "--id-column"} if data.id_column else {}
-        for name, flag in wanted.items():
-            if name not in schema:
-                raise _missing_column(name, flag, table, data, where)
-            if name != held and schema[name].is_nested():
-                raise _nested_column(name, flag, where)
-    cells = {}
-    for where, (
-        table,
-        _,
-    ) in tables.items():  # a sample shows the form of lists; text needs all cells
-        written = table.select(held)
-        sample = written if written.collect_schema()[held] == pl.String else written.head(PIECE)
-        cells[where] = collect(sample, where).to_series()
+        _require_columns(table, data, where)
+        held, key = label_field(data.labels_column, table.collect_schema().names())
+    cells = {where: _sample_labels(table, held, where) for where, (table, _) in tables.items()}
     names = find_class_names(Path(next(iter(tables))), held)
     form = find_label_form(cells, data.label_separator, names, titled, key)
     remarks = [*said, form.remark] if form.remark else [*said]
-    mapped, partial_rows = {}, []
+    mapped, partial_rows = {}, list[int]()
     for where, (table, prefix) in tables.items():
         whole = cells[where] if cells[where].dtype == pl.String else None
         starts = range(0, max(1, collect(table.select(pl.len()), where).item()), PIECE)
-        as_written, complete = True, True
-        for start in starts:
-            piece = table.select(held).slice(start, PIECE)
-            given = (
-                collect(piece, where).to_series() if whole is None else whole.slice(start, PIECE)
-            )
-            labels, faults = form.read(given, where, start + 1)
-            as_written &= given.dtype == labels.dtype and labels.equals(given.fill_null([]))
-            complete &= not any(fault.left_out for fault in faults)
-            partial_rows += [fault.row for fault in faults if not fault.left_out]
-            for fault in (fault for fault in faults if fault.left_out):
-                bad.add(
-                    Path(where),
-                    fault.row,
-                    fault.why,
-                    fault.content,
-                    unit="row",
-                    expected="labels in the form of the other rows",
-                )
+        given = (
+            collect(table.select(held).slice(start, PIECE), where).to_series()
+            if whole is None
+            else whole.slice(start, PIECE)
+            for start in starts
+        )
+        found = _check_cells(form.read, zip(starts, given, strict=True), where, bad)
+        partial_rows += found.partial
         read = pl.col(held)
-        if not as_written:
+        if not found.as_written:
             read = read.map_batches(
                 partial(_read_labels, form.read, where),
                 return_dtype=pl.List(pl.String),
                 is_elementwise=True,
             )
         pieces = [_map_columns(table, start, read, data, prefix, further) for start in starts]
-        mapped[where] = (
-            pieces
-            if complete
-            else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
-        )
-    if partial_rows:
-        listed = ", ".join(f"{row:,}" for row in partial_rows[:_LISTED]) + (
-            ", …" if len(partial_rows) > _LISTED else ""
-        )
-        remarks.append(
-            f"{len(partial_rows):,} rows have missing values among their labels, and keep the "
-            f"others: row {listed}"
-        )
-    return mapped, remarks
+        labelled = pl.col("labels").is_not_null()
+        mapped[where] = pieces if found.complete else [piece.filter(labelled) for piece in pieces]
+    return mapped, [*remarks, *_tell_partial(partial_rows)]
 
 
-def _read_labels(
-    read: Callable[[pl.Series, str], tuple[pl.Series, Any]], where: str, column: pl.Series
-) -> pl.Series:
+def _require_columns(table: pl.LazyFrame, data: DataSection, where: str) -> None:
+    """Refuse a table without one of the columns that are named, or with lists in them."""
+    schema = table.collect_schema()
+    held = label_field(data.labels_column, schema.names())[0]
+    wanted = dict.fromkeys(DataSection.named(data.text_column, schema.names()), "--text-column")
+    wanted |= {held: "--labels-column"}
+    wanted |= {data.id_column: "--id-column"} if data.id_column else {}
+    for name, flag in wanted.items():
+        if name not in schema:
+            raise _missing_column(name, flag, table, data, where)
+        if name != held and schema[name].is_nested():
+            raise _nested_column(name, flag, where)
+
+
+def _sample_labels(table: pl.LazyFrame, held: str, where: str) -> pl.Series:
+    """The cells by which the form of labels is found: some of lists, all of text."""
+    written = table.select(held)
+    sample = written if written.collect_schema()[held] == pl.String else written.head(PIECE)
+    return collect(sample, where).to_series()
+
+
+@dataclass
+class _Checked:
+    """What one reading of all cells with labels says."""
+
+    as_written: bool = True  # labels are in the table as they are read
+    complete: bool = True  # no row is left out
+    partial: list[int] = field(default_factory=list)  # rows that lose some of their labels
+
+
+def _check_cells(
+    read: ReadLabels, pieces: Iterable[tuple[int, pl.Series]], where: str, bad: BadRows
+) -> _Checked:
+    """Read the cells of pieces, each with its first row; rows that are left out go to `bad`."""
+    found = _Checked()
+    for start, given in pieces:
+        labels, faults = read(given, where, start + 1)
+        found.as_written &= given.dtype == labels.dtype and labels.equals(given.fill_null([]))
+        found.partial += [fault.row for fault in faults if not fault.left_out]
+        for fault in (fault for fault in faults if fault.left_out):
+            found.complete = False
+            bad.add(
+                Path(where),
+                fault.row,
+                fault.why,
+                fault.content,
+                unit="row",
+                expected="labels in the form of the other rows",
+            )
+    return found
+
+
+def _tell_partial(rows: Sequence[int]) -> list[str]:
+    """A remark on rows that lose some of their labels."""
+    if not rows:
+        return []
+    listed = ", ".join(f"{row:,}" for row in rows[:_LISTED])
+    more = ", …" if len(rows) > _LISTED else ""
+    return [
+        f"{len(rows):,} rows have missing values among their labels, and keep the others: row "
+        f"{listed}{more}"
+    ]
+
+
+def _read_labels(read: ReadLabels, where: str, column: pl.Series) -> pl.Series:
     return read(column, where)[0]
 
 
