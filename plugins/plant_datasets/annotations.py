@@ -174,22 +174,28 @@ def _read_prodigy(row: dict[str, Any]) -> Annotated:
     single = "accept" not in row and isinstance(row.get("label"), str)
     if answer != "accept" and not (answer == "reject" and single):
         raise PassedOver(f"examples whose answer is {answer}")
-    titles = {
-        str(one["id"]): str(one.get("text") or "") or None for one in row.get("options") or ()
-    }
-    spans = [span["label"] for span in row.get("spans") or () if "label" in span]
-    if "accept" in row:
-        labels = [str(label) for label in row["accept"]]
-    else:
-        labels = [row["label"]] if "label" in row else spans
-    own = {} if titles == {key: key for key in titles} else titles
+    labels = _list_chosen(row)
     person = str(row.get("_annotator_id") or row.get("_session_id") or "")
     said = (
         Answer(labels, person=person)
         if answer == "accept"
         else Answer([], person=person, rejected=labels)
     )
-    return Annotated(row["text"], [said], titles=own, apart=True)
+    return Annotated(row["text"], [said], titles=_name_options(row), apart=True)
+
+
+def _list_chosen(row: dict[str, Any]) -> list[str]:
+    """The options that were chosen, the one label, or those of spans."""
+    spans = [span["label"] for span in row.get("spans") or () if "label" in span]
+    if "accept" in row:
+        return [str(label) for label in row["accept"]]
+    return [row["label"]] if "label" in row else spans
+
+
+def _name_options(row: dict[str, Any]) -> dict[str, str | None]:
+    """The texts of options by their ids; nothing where they are the ids."""
+    texts = {str(one["id"]): str(one.get("text") or "") or None for one in row.get("options") or ()}
+    return {} if texts == {key: key for key in texts} else texts
 
 
 def _read_doccano(row: dict[str, Any], labels: str, text: str) -> Annotated:
@@ -343,21 +349,15 @@ class _Rule:
 
     def apply(self, found: Annotated) -> Line | None:
         """The document with its labels; None for a task that was read before."""
-        answers = self.tasks.get(found.task, found.answers) if found.apart else found.answers
+        answers = self._take_answers(found)
         if not answers:
             return None
-        if found.apart and found.task in self.tasks:
-            self.tasks[found.task] = []
-        people: dict[str, dict[str, None]] = {}
-        for answer in answers:
-            if self.question in (None, answer.question):
-                named = (self.names.get(label, label) for label in answer.labels)
-                people.setdefault(answer.person, {}).update(dict.fromkeys(named))
-        if self.annotators not in ("any", "majority"):
-            people = {who: own for who, own in people.items() if who == self.annotators}
+        one_person = self.annotators not in ("any", "majority")
+        if one_person:
             answers = [answer for answer in answers if answer.person == self.annotators]
-            if not people:
-                raise PassedOver(f"documents that {self.annotators} did not annotate")
+        people = self._list_labels(answers)
+        if one_person and not people:
+            raise PassedOver(f"documents that {self.annotators} did not annotate")
         self.several += len(people) > 1
         self.differing += len({frozenset(own) for own in people.values()}) > 1
         counts = Counter(label for own in people.values() for label in own)
@@ -367,6 +367,24 @@ class _Rule:
         self.rejecting += bool(rejected)
         self.contradicted += bool(rejected.intersection(labels))
         return Line(labels, found.text, found.id, titles=found.titles)
+
+    def _take_answers(self, found: Annotated) -> Sequence[Answer]:
+        """The answers to a task, wherever they stand; none when they are asked for again."""
+        if not found.apart:
+            return found.answers
+        answers = self.tasks.get(found.task, found.answers)
+        if found.task in self.tasks:
+            self.tasks[found.task] = []
+        return answers
+
+    def _list_labels(self, answers: Iterable[Answer]) -> dict[str, dict[str, None]]:
+        """The labels that each person gave in answer to the question, by name, in their order."""
+        people: dict[str, dict[str, None]] = {}
+        for answer in answers:
+            if self.question in (None, answer.question):
+                named = (self.names.get(label, label) for label in answer.labels)
+                people.setdefault(answer.person, {}).update(dict.fromkeys(named))
+        return people
 
     def parse(self, record: str, first: str) -> Line | None:
         """A record as a document."""
@@ -410,9 +428,7 @@ class AnnotationFormat(RecordFormat):
         """
         found = list(_sample(data))
         path = Path(str(data.path))
-        numbers = {label for one in found for answer in one.answers for label in answer.labels}
-        titled = {label for one in found for label, title in one.titles.items() if title}
-        numbered = bool(numbers - titled) and all(map(str.isdecimal, numbers))
+        numbered = _are_numbered(found)
         names, file = _find_names(path) if numbered else ({}, None)
         rule = _Rule(_choose_question(found, data), data.annotators, names)
         _require_people(found, data)
@@ -430,6 +446,13 @@ class AnnotationFormat(RecordFormat):
         files = [*dataset.files, *([str(file)] if file else [])]
         remarks = [*dataset.remarks, *said, *rule.remarks(str(path))]
         return replace(dataset, files=files, remarks=remarks)
+
+
+def _are_numbered(found: Sequence[Annotated]) -> bool:
+    """Whether labels are numbers, some of which the documents do not name."""
+    labels = {label for one in found for answer in one.answers for label in answer.labels}
+    titled = {label for one in found for label, title in one.titles.items() if title}
+    return bool(labels - titled) and all(map(str.isdecimal, labels))
 
 
 def _sample(data: DataSection) -> Iterator[Annotated]:

@@ -162,6 +162,46 @@ def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answer
     """What a column says if it is one of answers: labels are accepted in some cells, and in others
     they are not.
     """
+    written = _list_words(tables, name)
+    if written is None:
+        return None
+    said = _decide(written)
+    unknown = [word for word, decision in said.items() if not decision]
+    known = set(said.values()) - {""}
+    folded = fold_name(name).replace(" ", "_")
+    ticked = known == {"accept"} and "" in written and folded in _NAMES
+    if not (ticked or known > {"accept"}):
+        return None
+    named = folded in _NAMES and len(unknown) < len(said) / 2
+    if not named and (unknown or not _are_sure(tables, written, folded, data)):
+        return None
+    return _Answers(
+        name,
+        {word: decision or "ignore" for word, decision in said.items()},
+        unknown,
+        "reject" if ticked else "ignore",
+    )
+
+
+def _decide(written: set[str]) -> dict[str, str]:
+    """What each word decides; "" for one that is not known."""
+    signs = _SIGNS if "+" in written else {}
+    return {word: signs.get(word) or read_decision(word) or "" for word in sorted(written - {""})}
+
+
+def _are_sure(tables: CorpusTables, written: set[str], folded: str, data: DataSection) -> bool:
+    """Whether a column that is not called so has words that only answers have, or a name that may
+    be one of answers, and texts that recur.
+    """
+    if written <= _SURE:
+        return True
+    return folded in _DOUBTFUL_NAMES and _repeat(tables, data.text_column)
+
+
+def _list_words(tables: CorpusTables, name: str) -> set[str] | None:
+    """What is written in a column, blanks and case aside; None if it is in some tables only, or
+    holds too many words for answers.
+    """
     written: set[str] = set()
     for where, (table, _) in tables.items():
         if name not in table.collect_schema():
@@ -170,24 +210,7 @@ def _find_answers(tables: CorpusTables, name: str, data: DataSection) -> _Answer
         written |= {cell.strip().casefold() for cell in cells.fill_null("")}
         if len(written) > _MOST_WORDS:
             return None
-    words = sorted(written - {""})
-    signs = _SIGNS if "+" in written else {}
-    said = {word: signs.get(word) or read_decision(word) or "" for word in words}
-    unknown = [word for word, decision in said.items() if not decision]
-    folded = fold_name(name).replace(" ", "_")
-    named = folded in _NAMES and len(unknown) < len(words) / 2
-    doubtful = folded in _DOUBTFUL_NAMES and _repeat(tables, data.text_column)
-    whole = not unknown and (doubtful or written <= _SURE)
-    known = set(said.values()) - {""}
-    ticked = known == {"accept"} and "" in written and folded in _NAMES
-    if not (named or whole) or "accept" not in known or not (len(known) > 1 or ticked):
-        return None
-    return _Answers(
-        name,
-        {word: decision or "ignore" for word, decision in said.items()},
-        unknown,
-        "reject" if ticked else "ignore",
-    )
+    return written
 
 
 def _repeat(tables: CorpusTables, text_column: str) -> bool:

@@ -43,6 +43,7 @@ _KNOWN = 0.6  # of the labels that the vocabulary knows are of one column: it is
 _SHOWN = 3  # values of each column in a question
 _ALIKE = {"text_column": 0.5, "labels_column": 0.9, "named": 0.5}
 """A second column that reaches this share of the best one may as well be meant."""
+_GUESSED = ("text_column", "labels_column", "split_column")
 _KINDS = {"text_column": "the text", "labels_column": "the labels"}
 _RANKS: Sequence[Meaning | None] = ("labels", "classes", None, "suggested")
 """Names of columns, the likeliest to hold labels first; None: a name that says nothing."""
@@ -68,47 +69,53 @@ def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[st
     `ColumnQuestion` if two columns may be meant equally well.
     """
     sample = collect(table.head(SAMPLE), where)
-    usual = {
-        field: DataSection.model_fields[field].default
-        for field in ("text_column", "labels_column", "split_column")
-    }
-    open_ = {
-        field
-        for field, name in usual.items()
-        if getattr(data, field) == name and name not in sample.columns
-    }
+    open_ = _find_open(data, sample.columns)
     found: dict[str, str] = {}
     if "split_column" in open_ and (split := guess_split(table, where)):
         found["split_column"] = split
     if data.id_column is None and (ids := _guess_ids(table, sample.columns, where)):
         found["id_column"] = ids
-    taken = [
-        name
-        for field in usual.keys() - open_
-        for name in DataSection.named(getattr(data, field), sample.columns)
-    ]
-    left = sample.drop(
-        "doc_id",
-        *filter(None, (*taken, data.id_column, data.group_column)),
-        *found.values(),
-        strict=False,
-    )
-    joined = join_families(left)
-    by_name = [one for one in weigh_labels(joined) if one.meaning == "labels"]
-    if "labels_column" in open_ and by_name:
-        by_name = _prefer_known(by_name, joined, data)
-        found["labels_column"] = _pick("labels_column", by_name, where)
-        left = left.drop(DataSection.named(found["labels_column"], left.columns))
+    taken = _list_taken(data, sample.columns, open_)
+    left = sample.drop(*taken, *found.values(), strict=False)
+    if "labels_column" in open_ and (labels := _guess_named_labels(left, data, where)):
+        found["labels_column"] = labels
+        left = left.drop(DataSection.named(labels, left.columns))
     if "text_column" in open_ and (text := _guess_text(left, where)):
         found["text_column"] = text
         left = left.drop(text.split(","), strict=False)
     if "labels_column" in open_ - found.keys():
-        named = DataSection.named(found.get("text_column", data.text_column), sample.columns)
-        texts = sample.select(name for name in named if name in sample.columns)
+        texts = DataSection.named(found.get("text_column", data.text_column), sample.columns)
+        words = sample.select(name for name in texts if name in sample.columns)
         joined = join_families(left)
-        if labels := _prefer_known(weigh_labels(joined, texts), joined, data):
-            found["labels_column"] = _pick("labels_column", labels, where)
+        if likely := _prefer_known(weigh_labels(joined, words), joined, data):
+            found["labels_column"] = _pick("labels_column", likely, where)
     return found
+
+
+def _find_open(data: DataSection, columns: Collection[str]) -> set[str]:
+    """The options that name no column of the table, and that nobody set."""
+    usual = {field: DataSection.model_fields[field].default for field in _GUESSED}
+    return {
+        field
+        for field, name in usual.items()
+        if getattr(data, field) == name and name not in columns
+    }
+
+
+def _list_taken(data: DataSection, columns: Sequence[str], open_: Collection[str]) -> list[str]:
+    """The columns that options name."""
+    given = [getattr(data, field) for field in _GUESSED if field not in open_]
+    named = [one for name in given for one in DataSection.named(name, columns)]
+    return ["doc_id", *filter(None, (*named, data.id_column, data.group_column))]
+
+
+def _guess_named_labels(left: pl.DataFrame, data: DataSection, where: str) -> str | None:
+    """The column whose name says that it holds labels."""
+    joined = join_families(left)
+    by_name = [one for one in weigh_labels(joined) if one.meaning == "labels"]
+    if not by_name:
+        return None
+    return _pick("labels_column", _prefer_known(by_name, joined, data), where)
 
 
 def guess_split(table: pl.LazyFrame, where: str) -> str | None:

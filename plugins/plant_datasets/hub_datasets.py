@@ -37,7 +37,7 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     """
     reader = CorpusReader.of(data)
     opened = _open(reader.path, options)
-    tables = dict(opened) if hasattr(opened, "keys") else {"": opened}
+    tables: Mapping[str, Any] = dict(opened) if hasattr(opened, "keys") else {"": opened}
     named, others = _find_splits(tables, reader.path)
     chosen = [named[split] for split in SPLITS if split in named] or others
     tables, data = _require_labels({name: tables[name] for name in chosen}, data, reader)

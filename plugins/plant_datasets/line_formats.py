@@ -76,6 +76,11 @@ class Line:
     features: Sequence[tuple[int, float]] = ()  # number and value
     titles: Mapping[str, str | None] = field(default_factory=dict)  # of its labels
 
+    @property
+    def highest(self) -> int:
+        """The highest number of a label; −1 if no label is a number."""
+        return max((label for label in self.labels if isinstance(label, int)), default=-1)
+
 
 @dataclass(frozen=True)
 class NumberedLabels:
@@ -237,23 +242,8 @@ class LineFormat:
             try:
                 parsed = self.parse(line, first)
                 if parsed is not None:
-                    highest = max(
-                        [highest, *(label for label in parsed.labels if isinstance(label, int))]
-                    )
-                    ids = [
-                        label if isinstance(label, str) else labels.name(label)
-                        for label in parsed.labels
-                    ]
-                    text = (
-                        parsed.text
-                        if self.first_feature is None
-                        else _name_features(parsed, features, self.first_feature)
-                    )
-                    document = Document(number, text, ids, parsed.id)
-                    labels.titles.update(
-                        (label, labels.titles.get(label) or title)
-                        for label, title in parsed.titles.items()
-                    )
+                    highest = max(highest, parsed.highest)
+                    document = self._name(number, parsed, labels, features)
             except Fault as fault:
                 reader.bad.add(
                     path,
@@ -270,19 +260,26 @@ class LineFormat:
         reader.remarks += [
             f"{path}: {count:,} {reason} are left out" for reason, count in passed.items()
         ]
-        if self.header and (
-            said := [int(size) for size in first.split()] if _SIZES.fullmatch(first) else []
-        ):
-            found, counts = (last, highest + 1 - labels.first), (said[0], said[-1])
-            if found[0] != counts[0] or found[1] > counts[1]:
-                what = (
-                    f"{counts[0]:,} documents and {counts[1]:,} labels, but there are "
-                    f"{found[0]:,} documents"
-                )
-                reader.remarks.append(
-                    f"{path}: the first line says {what} and {found[1]:,} labels: a part may be "
-                    "missing"
-                )
+        if self.header and _SIZES.fullmatch(first):
+            sizes = [int(size) for size in first.split()]
+            reader.remarks += _tell_fewer(
+                path, (last, highest + 1 - labels.first), (sizes[0], sizes[-1])
+            )
+
+    def _name(
+        self, number: int, parsed: Line, labels: NumberedLabels, features: Sequence[str] | None
+    ) -> Document:
+        """A line as a document, its labels and features by name; its titles go to `labels`."""
+        ids = [label if isinstance(label, str) else labels.name(label) for label in parsed.labels]
+        text = (
+            parsed.text
+            if self.first_feature is None
+            else _name_features(parsed, features, self.first_feature)
+        )
+        labels.titles.update(
+            (label, labels.titles.get(label) or title) for label, title in parsed.titles.items()
+        )
+        return Document(number, text, ids, parsed.id)
 
     def records(
         self, reader: CorpusReader, path: Path, labels: NumberedLabels
@@ -418,6 +415,16 @@ def _read_features(reader: CorpusReader, path: Path, features: str | None) -> li
     )  # a blank would cut it
 
 
+def _tell_fewer(path: Path, found: tuple[int, int], sizes: tuple[int, int]) -> list[str]:
+    """A remark on documents and labels (numbers of both), if the first line says other ones."""
+    if found[0] == sizes[0] and found[1] <= sizes[1]:
+        return []
+    return [
+        f"{path}: the first line says {sizes[0]:,} documents and {sizes[1]:,} labels, but there "
+        f"are {found[0]:,} documents and {found[1]:,} labels: a part may be missing"
+    ]
+
+
 def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
     """A text that lists the features of a document by falling value: by their names, else as
     `f12 f7`.
@@ -539,14 +546,15 @@ def _fits_libmultilabel(path: Path, lines: list[str]) -> bool:
     if tabs not in (1, 2) or not mostly(lines, lambda line: line.count("\t") == tabs):
         return False
     rows = [row for line in lines if len(row := line.split("\t")) == tabs + 1]
-    if all(_COLUMN.fullmatch(name) for name in rows[0]) or any(
-        row[-1].lstrip().startswith("<http") for row in rows
-    ):
+    if all(map(_COLUMN.fullmatch, rows[0])) or any(map(_ends_in_address, rows)):
         return False
-    numbers = all(_WEIGHTED.fullmatch(row[0]) for row in rows) and len(rows[0]) == 2
-    return not numbers and sum(len(row[-1]) for row in rows) > _MUCH_LONGER * sum(
-        len(row[-2]) for row in rows
-    )
+    numbers = tabs == 1 and all(_WEIGHTED.fullmatch(row[0]) for row in rows)
+    texts, labels = (sum(len(row[place]) for row in rows) for place in (-1, -2))
+    return not numbers and texts > _MUCH_LONGER * labels
+
+
+def _ends_in_address(row: Sequence[str]) -> bool:
+    return row[-1].lstrip().startswith("<http")
 
 
 def _parse_text2text(line: str, first: str) -> Line:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -267,29 +267,13 @@ def _read_concepts(path: Path, data: DataSection) -> pl.DataFrame:
     """Names of EuroVoc concepts: a JSON object by number, or a JSON object for each on its line."""
     text = "\n".join(line for _, line in read_lines(path, BadRows(strict=True), data.encoding))
     try:
-        try:
-            concepts = json.loads(text)
-        except json.JSONDecodeError:
-            concepts = [json.loads(line) for line in text.splitlines() if line.strip()]
-        if isinstance(concepts, dict) and not all(
-            isinstance(concept, dict) for concept in concepts.values()
-        ):
-            concepts = [concepts]
-        pairs = (
-            concepts.items()
-            if isinstance(concepts, dict)
-            else ((concept["id"], concept) for concept in concepts)
-        )
         rows = [
             (
                 str(number),
                 concept.get("title") or concept.get("label"),
-                [
-                    str(name)
-                    for name in concept.get("alt_titles") or concept.get("alt_labels") or []
-                ],
+                [*map(str, concept.get("alt_titles") or concept.get("alt_labels") or [])],
             )
-            for number, concept in pairs
+            for number, concept in _number_concepts(text)
         ]
         return pl.DataFrame(
             rows,
@@ -304,6 +288,18 @@ def _read_concepts(path: Path, data: DataSection) -> pl.DataFrame:
             '"title"',
             todo="mend the file, or move it away: titles can come from --vocabulary",
         ) from error
+
+
+def _number_concepts(text: str) -> Iterable[tuple[Any, Any]]:
+    """Concepts with their numbers."""
+    try:
+        concepts = json.loads(text)
+    except json.JSONDecodeError:
+        concepts = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if isinstance(concepts, dict) and all(isinstance(one, dict) for one in concepts.values()):
+        return concepts.items()
+    listed = [concepts] if isinstance(concepts, dict) else concepts
+    return ((concept["id"], concept) for concept in listed)
 
 
 def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:

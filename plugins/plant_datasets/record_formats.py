@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -126,46 +126,63 @@ def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
     an object.
     """
     held, place, wait, opened = "", 0, 0, False
-    decoder, rows = json.JSONDecoder(), iter(lines)
+    rows = iter(lines)
     for number, line in chain(rows, [(0, "")]):
         if not opened and not held.strip() and _is_row(line):
-            filled = ((later, text) for later, text in rows if text.strip())
-            second = next(filled, None)
-            yield from [(number, line), second] if second else _unwrap(number, line)
-            yield from filled
+            yield from _take_rows(number, line, rows)
             return
         place, held = place if held.strip() else number, f"{held}{line}\n"
-        if (number and len(held) < wait) or (not opened and not _OPENING.match(held)):
+        opening = None if opened else _OPENING.match(held)
+        if (number and len(held) < wait) or not (opened or opening):
             continue  # an object of many lines is not tried at each of them
-        end = 0 if opened else len(_OPENING.match(held)[0])  # type: ignore[index]
         opened = True
-        while held.startswith(("{", "["), start := _BETWEEN.match(held, end).end()):  # type: ignore[union-attr]
-            try:
-                _, end = decoder.raw_decode(held, start)
-            except (ValueError, RecursionError):
-                break
-            yield place, held[start:end]
-            place = number
-        held = held[end:].lstrip(" \t\r\n,")
+        held, place = yield from _cut_objects(held, opening.end() if opening else 0, place, number)
         wait = 2 * len(held)
-    if held.startswith("]") and _ends_object(held[1:]):
-        return
-    if held.strip(" \t\r\n,]}"):
+    ended = held.startswith("]") and _ends_object(held[1:])
+    if not ended and held.strip(" \t\r\n,]}"):
+        yield from _take_rest(held, place, opened)
+
+
+def _take_rows(number: int, line: str, rows: Iterator[Numbered]) -> Iterator[Numbered]:
+    """An object by itself and those on the next lines; the only one may hold a list of them."""
+    filled = ((later, text) for later, text in rows if text.strip())
+    second = next(filled, None)
+    yield from [(number, line), second] if second else _unwrap(number, line)
+    yield from filled
+
+
+def _cut_objects(
+    held: str, end: int, place: int, number: int
+) -> Generator[Numbered, None, tuple[str, int]]:
+    """The objects (or lists) that are whole, the first from line `place` and others from line
+    `number`; then what is left behind them, and the line of what comes next.
+    """
+    while held.startswith(("{", "["), start := _BETWEEN.match(held, end).end()):  # type: ignore[union-attr]
         try:
-            objects = [*_decode_all(held.lstrip())]
-            yield from (
-                ((place, one) for one in objects)
-                if opened or len(objects) > 1
-                else _unwrap(place, objects[0])
-            )
-        except json.JSONDecodeError as error:
-            raise Fault(
-                f"the JSON cannot be read: {error.msg}", error.colno, place + error.lineno - 1
-            ) from error
-        except RecursionError as error:
-            raise Fault(
-                "the JSON cannot be read: lists within lists beyond measure", 1, place
-            ) from error
+            _, end = json.JSONDecoder().raw_decode(held, start)
+        except (ValueError, RecursionError):
+            break
+        yield place, held[start:end]
+        place = number
+    return held[end:].lstrip(" \t\r\n,"), place
+
+
+def _take_rest(held: str, place: int, opened: bool) -> Iterator[Numbered]:
+    """What is left at the end of a file, which may be one object of many lines; `Fault` if it is
+    no JSON.
+    """
+    try:
+        objects = [*_decode_all(held.lstrip())]
+        alone = not opened and len(objects) == 1
+        yield from _unwrap(place, objects[0]) if alone else ((place, one) for one in objects)
+    except json.JSONDecodeError as error:
+        raise Fault(
+            f"the JSON cannot be read: {error.msg}", error.colno, place + error.lineno - 1
+        ) from error
+    except RecursionError as error:
+        raise Fault(
+            "the JSON cannot be read: lists within lists beyond measure", 1, place
+        ) from error
 
 
 def _decode_all(text: str) -> Iterator[str]:

@@ -384,78 +384,82 @@ def read_skos(
     """
     if syntax == "jskos":
         return tabulate_concepts(list(_read_jskos(text, path)), "JSKOS", purpose, str(path))
-    rdflib, graph = _parse(text, syntax, path)
-    uri = rdflib.URIRef
-
-    def follow(node: Any, predicates: Iterable[str]) -> list[Any]:
-        return [value for one in predicates for value in graph.objects(node, uri(one))]
-
-    def literals(node: Any, predicates: Iterable[str]) -> Tagged:
-        values = follow(node, predicates)
-        values += [
-            part
-            for value in values
-            if not isinstance(value, rdflib.Literal)
-            for part in follow(value, _LITERALS)
-        ]
-        return [
-            (value.language or "", str(value))
-            for value in values
-            if isinstance(value, rdflib.Literal)
-        ]
-
-    def named(node: Any, kind: str) -> list[str]:
-        return list(
-            dict.fromkeys(
-                str(value)
-                for value in follow(node, _PREDICATES[kind])
-                if not isinstance(value, rdflib.BNode)
-            )
-        )
-
-    def nodes(predicates: Iterable[str], kinds: Iterable[str]) -> set[Any]:
-        labelled = {node for one in predicates for node in graph.subjects(uri(one), None)}
-        return labelled.union(
-            node for kind in kinds for node in graph.subjects(rdflib.RDF.type, uri(kind))
-        )
-
-    found = nodes(_PREFERRED, _CONCEPTS) or nodes(_STAND_INS, ()) - nodes((), _NO_CONCEPTS)
+    graph = _Graph(*_parse(text, syntax, path))
+    found = graph.nodes(_PREFERRED, _CONCEPTS)
+    found = found or graph.nodes(_STAND_INS, ()) - graph.nodes((), _NO_CONCEPTS)
     concepts, by = [], Counter[str]()
-    for node in sorted(node for node in found if isinstance(node, uri)):
-        kind, titles = next(
-            (
-                (kind, texts)
-                for kind in (*_PREFERRED, *_STAND_INS)
-                if (texts := literals(node, [kind]))
-            ),
-            ("", []),
-        )
-        if not titles and not follow(node, _PREFERRED[:1]):
+    for node in sorted(node for node in found if isinstance(node, graph.rdflib.URIRef)):
+        kind, titles = graph.title(node)
+        if not titles and not graph.follow(node, _PREFERRED[:1]):
             continue
         by[kind] += kind not in ("", _PREFERRED[0])
-        concept = Concept(
+        concepts.append(graph.concept(node, titles))
+    replaces = {str(node): graph.named(node, "replaces") for node in found}
+    concepts += _find_replaced(concepts, replaces, set(purpose.used))
+    table, remarks = tabulate_concepts(concepts, "SKOS", purpose, str(path))
+    stand_ins = [
+        f"{count:,} concepts are named by <{kind}>, not by skos:prefLabel"
+        for kind, count in by.items()
+        if count
+    ]
+    return table, [*remarks, *stand_ins]
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """What an RDF vocabulary says of its nodes."""
+
+    rdflib: Any
+    graph: Any
+
+    def follow(self, node: Any, predicates: Iterable[str]) -> list[Any]:
+        """What predicates lead to."""
+        uri = self.rdflib.URIRef
+        return [value for one in predicates for value in self.graph.objects(node, uri(one))]
+
+    def nodes(self, predicates: Iterable[str], kinds: Iterable[str]) -> set[Any]:
+        """What has one of the predicates, or is of one of the kinds."""
+        uri, kind_of = self.rdflib.URIRef, self.rdflib.RDF.type
+        labelled = {node for one in predicates for node in self.graph.subjects(uri(one), None)}
+        return labelled.union(
+            node for kind in kinds for node in self.graph.subjects(kind_of, uri(kind))
+        )
+
+    def literals(self, node: Any, predicates: Iterable[str]) -> Tagged:
+        """Texts with their languages, also those that SKOS-XL sets apart."""
+        literal = self.rdflib.Literal
+        values = self.follow(node, predicates)
+        apart = [value for value in values if not isinstance(value, literal)]
+        values += [part for value in apart for part in self.follow(value, _LITERALS)]
+        return [
+            (value.language or "", str(value)) for value in values if isinstance(value, literal)
+        ]
+
+    def named(self, node: Any, kind: str) -> list[str]:
+        """What the predicates of a kind lead to, each once; nothing without a name."""
+        values = self.follow(node, _PREDICATES[kind])
+        names = (str(value) for value in values if not isinstance(value, self.rdflib.BNode))
+        return list(dict.fromkeys(names))
+
+    def title(self, node: Any) -> tuple[str, Tagged]:
+        """The predicate that names a node, and its names; ("", []) where none does."""
+        kinds = (*_PREFERRED, *_STAND_INS)
+        named = ((kind, texts) for kind in kinds if (texts := self.literals(node, [kind])))
+        return next(named, ("", []))
+
+    def concept(self, node: Any, titles: Tagged) -> Concept:
+        """A node as a concept."""
+        deprecated = str(self.graph.value(node, self.rdflib.OWL.deprecated) or "")
+        return Concept(
             label=str(node),
             titles=titles,
-            names=literals(node, _PREDICATES["names"]),
-            notes=literals(node, _PREDICATES["notes"]),
-            parents=named(node, "parents"),
-            deprecated=str(graph.value(node, rdflib.OWL.deprecated) or "").lower() in ("true", "1"),
-            replaced_by=named(node, "replaced_by"),
-            notation=next(iter(named(node, "notation")), None),
+            names=self.literals(node, _PREDICATES["names"]),
+            notes=self.literals(node, _PREDICATES["notes"]),
+            parents=self.named(node, "parents"),
+            deprecated=deprecated.lower() in ("true", "1"),
+            replaced_by=self.named(node, "replaced_by"),
+            notation=next(iter(self.named(node, "notation")), None),
         )
-        concepts.append(concept)
-    concepts += _find_replaced(
-        concepts, {str(node): named(node, "replaces") for node in found}, set(purpose.used)
-    )
-    table, remarks = tabulate_concepts(concepts, "SKOS", purpose, str(path))
-    return table, [
-        *remarks,
-        *(
-            f"{count:,} concepts are named by <{kind}>, not by skos:prefLabel"
-            for kind, count in by.items()
-            if count
-        ),
-    ]
 
 
 def _find_replaced(
