@@ -30,6 +30,7 @@ SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room i
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 MOST_IN_THE_KIT = 60  # names
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 880, 100, 3  # in lines of 100 columns
+MOST_WAYS = 15  # through a function of the formats and of data
 LOCAL_IMPORTS = 49  # the number may only shrink
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 RETIRED = re.compile(
@@ -221,6 +222,35 @@ def test_functions_nest_at_most_three_deep() -> None:
         f"{shown(path)}:{node.lineno} {node.name}": depth(node.body) for path, node in functions
     }
     assert {place: found for place, found in depths.items() if found > DEEPEST} == {}
+
+
+def test_formats_and_data_decide_little_in_a_function() -> None:
+    """Cyclomatic complexity, with `and`, `or`, comprehensions and their conditions."""
+    rooms = ("plant_cli/data", "plugins/plant_datasets", "plugins/plant_formats")
+    ways = {
+        f"{shown(path)}:{node.lineno} {node.name}": 1 + sum(map(count_ways, ast.walk(node)))
+        for path in SOURCES
+        if shown(path).startswith(rooms)
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {place: found for place, found in ways.items() if found > MOST_WAYS} == {}
+
+
+def count_ways(node: ast.AST) -> int:
+    """How many further ways a node opens."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.ExceptHandler() | ast.Assert() | ast.match_case():
+            return 1
+        case ast.For() | ast.While():
+            return 1 + bool(node.orelse)
+        case ast.Try():
+            return bool(node.orelse)
+        case ast.BoolOp():
+            return len(node.values) - 1
+        case ast.comprehension():
+            return 1 + len(node.ifs)
+    return 0
 
 
 def depth(body: list[ast.stmt]) -> int:

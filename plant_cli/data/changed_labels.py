@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,43 @@ EDIT_KINDS = {  # what each needs beside the label
     "retire": "nothing else",
     "example": "a text that has the label",
 }
+
+
+NEEDED_TEXT = {"title": "title", "rename": "title", "example": "text"}  # a column, by edit
+FEWEST_LABELS = {"merge": 1, "split": 2}  # in the column into
+
+
+def _require_complete(
+    kind: str, label: str, texts: Mapping[str, str], into: Sequence[str], where: str
+) -> None:
+    """Refuse a row that is no edit, or lacks what its edit needs; `texts` by column."""
+    if kind not in EDIT_KINDS or not label:
+        what = (
+            f"'{kind}' is no edit"
+            if kind not in EDIT_KINDS
+            else f"the edit '{kind}' names no label"
+        )
+        raise DataError(
+            what,
+            where=where,
+            expected=f"one of {', '.join(EDIT_KINDS)}, and a label",
+            todo="correct the row",
+        )
+    needed = NEEDED_TEXT.get(kind)
+    if (needed and not texts[needed]) or len(into) < FEWEST_LABELS.get(kind, 0):
+        raise DataError(
+            f"the edit '{kind}' is not complete",
+            where=where,
+            expected=EDIT_KINDS[kind],
+            todo="fill in the row",
+        )
+    if kind == "merge" and len(into) > 1:
+        raise DataError(
+            f"'{label}' is to be merged into {len(into)} labels",
+            where=where,
+            expected="one label in the column into",
+            todo="call it a split",
+        )
 
 
 @dataclass(kw_only=True)
@@ -63,37 +100,7 @@ class ChangedLabels:
             str(row[name] or "").strip() for name in ("edit", "label", "title", "text")
         )
         kind, into, where = kind.lower(), split_names(row["into"]), f"{self.where}, row {number}"
-        if kind not in EDIT_KINDS or not label:
-            what = (
-                f"'{kind}' is no edit"
-                if kind not in EDIT_KINDS
-                else f"the edit '{kind}' names no label"
-            )
-            raise DataError(
-                what,
-                where=where,
-                expected=f"one of {', '.join(EDIT_KINDS)}, and a label",
-                todo="correct the row",
-            )
-        if (
-            (kind in ("title", "rename") and not title)
-            or (kind == "example" and not text)
-            or len(into) < {"merge": 1, "split": 2}.get(kind, 0)
-        ):
-            raise DataError(
-                f"the edit '{kind}' is not complete",
-                where=where,
-                expected=EDIT_KINDS[kind],
-                todo="fill in the row",
-            )
-        if kind == "merge" and len(into) > 1:
-            expected = "one label in the column into"
-            raise DataError(
-                f"'{label}' is to be merged into {len(into)} labels",
-                where=where,
-                expected=expected,
-                todo="call it a split",
-            )
+        _require_complete(kind, label, {"title": title, "text": text}, into, where)
         self.counts[kind] += 1
         if kind == "add":
             self._add(label, title or None, str(row["description"] or "").strip() or None, where)
@@ -106,23 +113,22 @@ class ChangedLabels:
         elif kind == "retire":
             self._remove(label, None, "was retired", where)
         else:
-            if label in into and kind == "merge":
-                raise DataError(
-                    f"'{label}' is to be merged into itself",
-                    where=where,
-                    expected="another label",
-                    todo="correct the row",
-                )
-            for one in into:
-                self._require(one, where)
-            if label not in into:
-                self._remove(
-                    label,
-                    into[0],
-                    f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} "
-                    f"'{into[0]}'",
-                    where,
-                )
+            self._replace(label, into, kind, where)
+
+    def _replace(self, label: str, into: Sequence[str], kind: str, where: str) -> None:
+        """Merge a label into another one, or split it."""
+        if label in into and kind == "merge":
+            raise DataError(
+                f"'{label}' is to be merged into itself",
+                where=where,
+                expected="another label",
+                todo="correct the row",
+            )
+        for one in into:
+            self._require(one, where)
+        became = "merged into" if kind == "merge" else "split, and its documents have"
+        if label not in into:
+            self._remove(label, into[0], f"was {became} '{into[0]}'", where)
 
     def _require(self, label: str, where: str) -> None:
         if label in self.gone:

@@ -70,6 +70,7 @@ _MUCH, _TIMES = (
     1 << 28,
     250,
 )  # bytes that a packed file may always give, and how many times its own size it may give beyond
+_ABOUT = ("readme", "license", "licence")  # names of files that are about others
 _TEXT_SUFFIXES = (
     ".txt",
     ".tsv",
@@ -268,22 +269,9 @@ def _unpack(
 def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[bytes]:
     """The one file with text in a zip archive."""
     refuse_members(archive.namelist(), str(path), expected)
-    parts = {
-        member.filename: member.filename.split("/")
-        for member in archive.infolist()
-        if not member.is_dir()
-    }
-    files = [
-        name
-        for name, part in parts.items()
-        if not any(one.startswith((".", "__MACOSX")) for one in part)
-    ]
+    files = [member.filename for member in archive.infolist() if _is_content(member)]
     texts = [name for name in files if Path(name).suffix.lower() in _TEXT_SUFFIXES]
-    named = [
-        name
-        for name in texts
-        if not Path(name).stem.lower().startswith(("readme", "license", "licence"))
-    ]
+    named = [name for name in texts if not Path(name).stem.lower().startswith(_ABOUT)]
     chosen = next((names for names in (named, texts, files) if len(names) == 1), None)
     if chosen is None:
         listed = f": {', '.join(files[:6])}{', …' if len(files) > 6 else ''}" if files else ""
@@ -308,6 +296,12 @@ def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[byte
             todo="unpack it, and name what was in it",
         )
     return archive.open(member)
+
+
+def _is_content(member: zipfile.ZipInfo) -> bool:
+    """Whether it is a file, and none that systems add unseen."""
+    parts = member.filename.split("/")
+    return not member.is_dir() and not any(part.startswith((".", "__MACOSX")) for part in parts)
 
 
 class _Limited(io.RawIOBase):

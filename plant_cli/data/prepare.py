@@ -4,7 +4,7 @@ record hashes and statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -47,7 +47,7 @@ from plant_cli.data.documents import (
 )
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
-from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
+from plant_cli.data.growth import EarlierReading, Growth, describe_drift, describe_leaks
 from plant_cli.data.labels import (
     count_labels,
     describe_corpus,
@@ -81,65 +81,39 @@ def prepare(
     for remark in dataset.remarks:
         reporter.warn(remark)
     first = read_first(dataset, reporter)
-    if show and "train" in dataset.splits:
-        for line in _show_documents(
-            first.documents.get("train", first_documents(dataset, "train"))
-        ):
-            reporter.note(line)
+    for line in _show_documents(first, dataset) if show else ():
+        reporter.note(line)
     raw, records, left_out = _leave_out(first, reporter)
-    kept = {
-        name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, [])))
-        for name in raw
-    }
-    growth = None if earlier is None else earlier.compare(kept)
-    if growth is not None:
-        reporter.note(f"the corpus of the run has grown: {growth.describe()}")
-    if growth is not None and growth.leaks:
-        reporter.warn(describe_leaks(growth.leaks))
-        left_out["train"] = [*left_out.get("train", []), *growth.leaks]
-        raw["train"] = raw["train"].filter(~pl.col("doc_id").is_in(growth.leaks))
+    growth = None
+    if earlier is not None:
+        growth = _compare(earlier, first, raw, left_out, reporter)
     titles = read_titles(dataset, reporter)
-    titled = find_titled(titles)
-    if not section.zero_shot:
-        added = (
-            []
-            if section.label_edits is None
-            else [*read_label_edits(Path(section.label_edits)).added]
-        )
-        titled = titled.filter(pl.col("label").is_in(added))
+    titled = _choose_titled(titles, section)
     _report(find_unseen_labels(raw, titles, titled), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
     held_out = growth.held_out if growth is not None else []
-    if not held_out and "validation" not in source:
-        held_out = _hold_out(source["train"], section, reporter)
+    held_out = held_out or _hold_out(source, section, reporter)
     frames = _set_apart(source, held_out)
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
     if section.zero_shot:
         _tell_zero_shot(section, labels, reporter)
-    excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
-    parents = find_further_parents(titles, used, labels["label"])
-    gold = tabulate_gold(frames, labels["label"])
     tables = {
         LABELS_FILE: labels,
-        GOLD_FILE: gold,
+        GOLD_FILE: tabulate_gold(frames, labels["label"]),
         EVIDENCE_FILE: evidence,
-        EXCLUDED_FILE: excluded,
-        PARENTS_FILE: parents,
+        EXCLUDED_FILE: read_excluded(dataset, source, reporter),
+        PARENTS_FILE: find_further_parents(titles, used, labels["label"]),
+        DOCUMENTS_FILE: pl.concat(
+            first.hashes[name].select(pl.lit(name).alias("split"), pl.all()) for name in records
+        ),
     }
-    tables[DOCUMENTS_FILE] = pl.concat(
-        first.hashes[name].select(pl.lit(name).alias("split"), pl.all()) for name in records
-    )
     outputs = write_tables(folder, tables, asdict(describe_corpus(frames)))
     gone = [*held_out, *left_out.get("train", [])]
-    texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(gone))
-    if first.documents:
-        texts = cast(
-            Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(gone))["text"]
-        )  # not copied
+    texts = _take_texts(dataset, first, frames["train"].height, gone)
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
@@ -160,6 +134,51 @@ def prepare(
     if growth is not None and (drift := describe_drift(first.documents, growth)):
         reporter.note(drift)
     return open_corpus(folder, lambda: dataset, first.documents)
+
+
+def _compare(
+    earlier: EarlierReading,
+    first: FirstReading,
+    raw: dict[SplitName, pl.DataFrame],
+    left_out: dict[SplitName, list[str]],
+    reporter: Reporter,
+) -> Growth:
+    """How the corpus has grown; new documents of train that are in other splits are
+    taken out of `raw`, and their ids added to `left_out`.
+    """
+    kept = {
+        name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, [])))
+        for name in raw
+    }
+    growth = earlier.compare(kept)
+    reporter.note(f"the corpus of the run has grown: {growth.describe()}")
+    if growth.leaks:
+        reporter.warn(describe_leaks(growth.leaks))
+        left_out["train"] = [*left_out.get("train", []), *growth.leaks]
+        raw["train"] = raw["train"].filter(~pl.col("doc_id").is_in(growth.leaks))
+    return growth
+
+
+def _choose_titled(titles: pl.DataFrame, section: DataSection) -> pl.DataFrame:
+    """Labels that are in the index for their title: all that have one where documents need not
+    show them, else those that were added by hand.
+    """
+    titled = find_titled(titles)
+    if section.zero_shot:
+        return titled
+    edits = section.label_edits
+    added = [] if edits is None else [*read_label_edits(Path(edits)).added]
+    return titled.filter(pl.col("label").is_in(added))
+
+
+def _take_texts(
+    dataset: Dataset, first: FirstReading, count: int, gone: Sequence[str]
+) -> Sequence[str]:
+    """So many texts of train, those of documents that are gone left out; not copied."""
+    if not first.documents:
+        return SplitTexts(dataset, "train", count, frozenset(gone))
+    train = first.documents["train"].filter(~pl.col("doc_id").is_in(gone))
+    return cast(Sequence[str], train["text"])
 
 
 def _leave_out(
@@ -229,8 +248,11 @@ def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> 
     return "names"
 
 
-def _show_documents(train: pl.DataFrame) -> Iterable[str]:
+def _show_documents(first: FirstReading, dataset: Dataset) -> Iterable[str]:
     """The first documents with labels, so that a wrong column is seen; their texts are cut."""
+    if "train" not in dataset.splits:
+        return
+    train = first.documents.get("train", first_documents(dataset, "train"))
     shown = train.filter(pl.col("labels").list.len() > 0)
     for doc_id, text, labels in (
         (shown if shown.height else train).head(DOCUMENTS_SHOWN).iter_rows()
@@ -250,10 +272,15 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
         reporter.warn(str(finding))
 
 
-def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
-    """Ids of the share of train that becomes validation, at most a fifth; documents of equal
-    text stay together.
+def _hold_out(
+    source: Mapping[SplitName, pl.DataFrame], section: DataSection, reporter: Reporter
+) -> list[str]:
+    """Ids of the share of train that becomes validation where there is none, at most a fifth;
+    documents of equal text stay together.
     """
+    if "validation" in source:
+        return []
+    train = source["train"]
     count = min(
         max(round(section.validation_share * train.height), section.validation_minimum),
         train.height // 5,

@@ -46,19 +46,25 @@ def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str],
             continue
         if text == _WAYS[1][0] and separator == "\t" and bare is not None:
             break
-        pattern, row_text = _row_pattern(separator, width, text), ""
-        for count, line in enumerate(lines[:LINES_TRIED], start=1):
-            row_text += line
-            if len(row_text) > _LONGEST:
-                break
-            if '"' in line and (match := pattern.fullmatch(row_text.rstrip("\r\n"))):
-                pairs = [match.group(2 * place + 1, 2 * place + 2) for place in range(width)]
-                return (
-                    [bare if quoted is None else _unquote(quoted) for quoted, bare in pairs],
-                    count,
-                    how,
-                )
+        found = _match_row(lines, _row_pattern(separator, width, text))
+        if found is not None:
+            match, count = found
+            pairs = [match.group(2 * place + 1, 2 * place + 2) for place in range(width)]
+            cells = [plain if quoted is None else _unquote(quoted) for quoted, plain in pairs]
+            return cells, count, how
     return bare
+
+
+def _match_row(lines: Sequence[str], pattern: re.Pattern[str]) -> tuple[re.Match[str], int] | None:
+    """As few lines as make a row, and how many; None if no number of them does."""
+    text = ""
+    for count, line in enumerate(lines[:LINES_TRIED], start=1):
+        text += line
+        if len(text) > _LONGEST:
+            break
+        if '"' in line and (match := pattern.fullmatch(text.rstrip("\r\n"))):
+            return match, count
+    return None
 
 
 def is_escaped(line: str, separator: str) -> bool:
@@ -121,26 +127,31 @@ def swallows(
     """
     rows = [read_bare(line, separator) for line in lines]
     whole = sum(len(row) == width for row in rows)
-    if (
-        width < 2
-        or len(rows) < _FEWEST
-        or whole < (len(rows) if len(rows) <= _FEW else _MOST * len(rows))
-    ):
+    least = len(rows) if len(rows) <= _FEW else _MOST * len(rows)
+    if width < 2 or len(rows) < _FEWEST or whole < least:
         return False
     if separator == "\t" and _FEW < len(rows) == whole:
         return True
+    parts = [
+        (place, part)
+        for place, cell in _cells_inside(rows)
+        if place < width
+        for part in _split_parts(cell)
+    ]
+    known = [part for place, part in parts if others[place][part]]
+    enough = len("".join(known)) >= max(3, 2 * (len(rows) - 2))
+    return enough and len(known) >= _RECURRING * len(parts)
+
+
+def _cells_inside(rows: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+    """The cells that a quote within the first row took in, with their columns: those behind it,
+    and on the last line those before its column.
+    """
     opened = next((place for place, cell in enumerate(rows[0]) if cell.lstrip().startswith('"')), 0)
     inside = [
         (place, cell) for row in rows[1:-1] for place, cell in enumerate(row) if place != opened
     ]
-    inside += [*enumerate(rows[0])][opened + 1 :] + [*enumerate(rows[-1])][:opened]
-    parts = [
-        (place, part) for place, cell in inside if place < width for part in _split_parts(cell)
-    ]
-    known = [part for place, part in parts if others[place][part]]
-    return len("".join(known)) >= max(3, 2 * (len(rows) - 2)) and len(known) >= _RECURRING * len(
-        parts
-    )
+    return inside + [*enumerate(rows[0])][opened + 1 :] + [*enumerate(rows[-1])][:opened]
 
 
 def _split_parts(cell: str) -> list[str]:

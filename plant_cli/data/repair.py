@@ -239,55 +239,20 @@ def write_corpus(
     pairs beside them; the files.
     """
     single = bool(output.suffix)
-    if not single and output.exists() and not output.is_dir():
-        what, expected = (
-            f"'{output}' is a file that is no table",
-            "a folder, or a file whose name promises a format, such as data.parquet",
-        )
-        raise UsageError(
-            what, where=str(output.absolute()), expected=expected, todo="choose another output"
-        )
-    if single and shard is not None:
-        what, where = (
-            "a share of a corpus is written into one folder with the others",
-            f"'{output}', --shard {shard}",
-        )
-        todo = (
-            f"name a folder, such as {output.stem}: it is read as one corpus when all shares "
-            "are there"
-        )
-        raise UsageError(what, where=where, expected="a name without suffix", todo=todo)
-    suffix = (
-        "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
-    )  # as Hugging Face names shards: counted from 0
-    documents: dict[Path, Iterable[pl.DataFrame]] = {}
-    if single:
-        documents[output] = (
-            batch.with_columns(split=pl.lit(n))
-            for n in SPLITS
-            if n in parts
-            for batch in _batches(parts[n])
-        )
-    else:
-        documents |= {
-            output / f"{name}{suffix}.parquet": _batches(part) for name, part in parts.items()
+    _require_place(output, shard)
+    documents: dict[Path, Iterable[pl.DataFrame]] = (
+        {output: _join_splits(parts)}
+        if single
+        else {
+            output / f"{name}{_number(shard)}.parquet": _batches(part)
+            for name, part in parts.items()
         }
-    tables: dict[Path, pl.DataFrame] = {}
-    for what in OTHER_TABLES if shard is None or shard.number == 1 else ():
-        table: pl.LazyFrame | None = getattr(dataset, what)
-        if table is not None:
-            place = name_beside(output, what) if single else output / f"{what}.parquet"
-            tables[place] = collect_evidence(table) if what == "evidence" else collect(table, what)
+    )
+    first = shard is None or shard.number == 1
+    tables = dict(_collect_tables(dataset, output)) if first else {}
     paths = [*documents, *tables]
-    present = [str(path) for path in paths if path.exists()]
-    if present and not force:
-        what, todo = (
-            f"{len(present)} of the files to write are there already",
-            "choose another output, or replace them with --force",
-        )
-        raise UsageError(
-            what, where=", ".join(present), expected="an output that does not exist", todo=todo
-        )
+    if not force:
+        _require_absent(paths)
     for path in paths:
         output_format(path)
     aside: dict[Path, Path] = {}
@@ -305,6 +270,62 @@ def write_corpus(
             if path.exists():
                 os.replace(path, aside.setdefault(path, name_temporary(path)))
     return paths
+
+
+def _require_place(output: Path, shard: Shard | None) -> None:
+    """Refuse a file where a folder is to be, and one file for a share of a corpus."""
+    if not output.suffix and output.exists() and not output.is_dir():
+        what, expected = (
+            f"'{output}' is a file that is no table",
+            "a folder, or a file whose name promises a format, such as data.parquet",
+        )
+        raise UsageError(
+            what, where=str(output.absolute()), expected=expected, todo="choose another output"
+        )
+    if output.suffix and shard is not None:
+        what, where = (
+            "a share of a corpus is written into one folder with the others",
+            f"'{output}', --shard {shard}",
+        )
+        todo = (
+            f"name a folder, such as {output.stem}: it is read as one corpus when all shares "
+            "are there"
+        )
+        raise UsageError(what, where=where, expected="a name without suffix", todo=todo)
+
+
+def _require_absent(paths: Iterable[Path]) -> None:
+    """Refuse to write files that are there."""
+    present = [str(path) for path in paths if path.exists()]
+    if present:
+        what, todo = (
+            f"{len(present)} of the files to write are there already",
+            "choose another output, or replace them with --force",
+        )
+        raise UsageError(
+            what, where=", ".join(present), expected="an output that does not exist", todo=todo
+        )
+
+
+def _number(shard: Shard | None) -> str:
+    """What follows the name of a split, as Hugging Face names shards: counted from 0."""
+    return "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
+
+
+def _join_splits(parts: SplitFrames) -> Iterator[pl.DataFrame]:
+    """All splits in one table, which says the split of each row."""
+    for name in (name for name in SPLITS if name in parts):
+        for batch in _batches(parts[name]):
+            yield batch.with_columns(split=pl.lit(name))
+
+
+def _collect_tables(dataset: Dataset, output: Path) -> Iterator[tuple[Path, pl.DataFrame]]:
+    """The tables beside the documents, each with its place."""
+    for what in OTHER_TABLES:
+        table: pl.LazyFrame | None = getattr(dataset, what)
+        if table is not None:
+            place = name_beside(output, what) if output.suffix else output / f"{what}.parquet"
+            yield place, collect_evidence(table) if what == "evidence" else collect(table, what)
 
 
 @contextmanager

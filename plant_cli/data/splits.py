@@ -204,17 +204,19 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
     kept = {
         name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items() if part.height
     }
-    evidence = dataset.evidence
-    if evidence is not None:  # spans of the documents and labels that are left
-        pairs = pl.concat(
-            explode_labels(part).select("doc_id", "label") for part in kept.values()
-        ).lazy()
-        evidence = evidence.with_columns(trim(pl.col("label"))).join(
-            pairs, on=["doc_id", "label"], how="semi", maintain_order="left"
-        )
     return replace(
-        dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=evidence
+        dataset,
+        splits={name: part.lazy() for name, part in kept.items()},
+        evidence=None if dataset.evidence is None else _keep_spans(dataset.evidence, kept),
     ), remarks
+
+
+def _keep_spans(evidence: pl.LazyFrame, kept: Parts) -> pl.LazyFrame:
+    """Spans of the documents and labels that are left."""
+    pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in kept.values())
+    return evidence.with_columns(trim(pl.col("label"))).join(
+        pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"
+    )
 
 
 def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:

@@ -189,6 +189,10 @@ class _Lines:
         self.size += len(line)
         return line
 
+    def breaks(self, held: Iterable[Numbered]) -> bool:
+        """Whether one of these lines went to `bad`."""
+        return not self.broken.isdisjoint(number for number, _ in held)
+
     def begin_row(self, back: int | None = None) -> None:
         """Forget the lines of the last row; those after the first `back` are given again."""
         if back is not None:
@@ -218,7 +222,7 @@ def read_rows(
     for line, row, wrong in _split_rows(lines, separator):
         if line == 1 and separator.join(row) in (f"sep={separator}", f'"sep={separator}"'):
             continue
-        if not (row or width == 1 if width else any(map(str.strip, row))):
+        if _is_blank(row, width):
             continue
         if wrong and not width:
             todo = "name its encoding, such as --encoding windows-1252"
@@ -242,15 +246,23 @@ def read_rows(
                 expected=expected,
             )
         elif not wrong:
-            if len(row) < width:
-                bad.note(
-                    path,
-                    line,
-                    f"fewer than the {width} fields of the header: the others are empty",
-                    read=True,
-                )
-                row += [""] * (width - len(row))
-            yield line, row
+            yield line, _fill(row, width, bad, path, line)
+
+
+def _is_blank(row: Sequence[str], width: int) -> bool:
+    """Whether a row is a blank line: above the header (width 0), one without any text; below it,
+    one without fields, unless a row has a single one.
+    """
+    return not any(map(str.strip, row)) if not width else not row and width != 1
+
+
+def _fill(row: list[str], width: int, bad: BadRows, path: Path, line: int) -> list[str]:
+    """A row with as many fields as the header, of which `bad` takes note if some are added."""
+    if len(row) == width:
+        return row
+    what = f"fewer than the {width} fields of the header: the others are empty"
+    bad.note(path, line, what, read=True)
+    return row + [""] * (width - len(row))
 
 
 def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str], bool]]:
@@ -277,26 +289,24 @@ def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str],
                 expected=expected,
                 todo=todo,
             )
-        if width and (
-            not fits
-            or len(held) > 1
-            or (row and len(row) != width and _is_odd(held[0][1], separator))
-        ):
+        if width and (not fits or len(held) > 1 or _is_odd(held[0][1], row, separator, width)):
             row, count = _mend_row(lines, row, separator, width)
             rows = rows if count is None else csv.reader(lines, delimiter=separator, strict=True)
         lines.begin_row(count)
-        width = width or (len(row) if row and any(map(str.strip, row)) and row[0] != "sep=" else 0)
+        width = width or (0 if row is None else _measure_header(row))
         if row is not None:
-            yield (
-                held[0][0],
-                row,
-                bool(lines.broken)
-                and not lines.broken.isdisjoint(number for number, _ in held[:count]),
-            )
+            yield held[0][0], row, bool(lines.broken) and lines.breaks(held[:count])
 
 
-def _is_odd(line: str, separator: str) -> bool:
-    """Whether a line with too many or too few fields may be meant otherwise."""
+def _measure_header(row: Sequence[str]) -> int:
+    """The fields of a first row; 0 of a blank one, and of one that names the separator."""
+    return len(row) if any(map(str.strip, row)) and row[0] != "sep=" else 0
+
+
+def _is_odd(line: str, row: Sequence[str] | None, separator: str, width: int) -> bool:
+    """Whether a line has too many or too few fields, and may be meant otherwise."""
+    if not row or len(row) == width:
+        return False
     return f'{separator} "' in line or is_escaped(line, separator)
 
 
@@ -306,41 +316,54 @@ def _mend_row(
     """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of
     how many lines; None: all of them.
     """
-    escaped, own = (
-        (row is None or len(row) != width) and is_escaped(lines.held[0][1], separator),
-        len(lines.held),
-    )
-    if row is None or escaped:
-        for _ in islice(lines, max(0, LINES_TRIED - len(lines.held))):  # they are held then
-            pass
+    own = len(lines.held)
+    found = _read_again(lines, row, separator, width)
     line, texts = lines.held[0][0], [text for _, text in lines.held]
-    found = read_escaped(texts, separator, width) if escaped else None
-    if found is None and (row is None or len(row) > width):
-        found = reread(texts, separator, width)
     taken = texts[: found[1]] if found is not None else [] if row is None else texts[:own]
-    if len(taken) > 1 and taken[1].count(separator) == width - 1:
-        others = count_parts(peek_text(lines.path, lines.encoding), separator, width)
-        if swallows(taken, separator, width, others):
-            lines.bad.note(
-                lines.path,
-                line,
-                f"a quote without an end took in {len(taken):,} lines, which are rows by "
-                "themselves",
-            )
-            return read_bare(texts[0], separator), 1
+    if len(taken) > 1 and _are_rows(lines, taken, separator, width):
+        lines.bad.note(
+            lines.path,
+            line,
+            f"a quote without an end took in {len(taken):,} lines, which are rows by themselves",
+        )
+        return read_bare(texts[0], separator), 1
     if found is not None:
         lines.bad.note(lines.path, line, found[2])
         return found[0], found[1]
     if row is not None:
         return row, own
-    end = next(
-        (place for place, text in enumerate(texts) if place and is_row(text, separator, width)),
-        len(texts),
-    )
+    further = (place for place in range(1, len(texts)) if is_row(texts[place], separator, width))
+    end = next(further, len(texts))
     lines.bad.add(
         lines.path, line, "its quotes do not close", "".join(texts[:end]), expected=QUOTES_EXPECTED
     )
     return None, end
+
+
+def _read_again(
+    lines: _Lines, row: list[str] | None, separator: str, width: int
+) -> tuple[list[str], int, str] | None:
+    """The row as `read_escaped` or `reread` finds it, with lines behind it where those are needed,
+    which are held then; None where it is as it was read, or cannot be read.
+    """
+    odd = row is None or len(row) != width
+    escaped = odd and is_escaped(lines.held[0][1], separator)
+    if row is None or escaped:
+        for _ in islice(lines, max(0, LINES_TRIED - len(lines.held))):
+            pass
+    texts = [text for _, text in lines.held]
+    found = read_escaped(texts, separator, width) if escaped else None
+    if found is None and (row is None or len(row) > width):
+        return reread(texts, separator, width)
+    return found
+
+
+def _are_rows(lines: _Lines, taken: Sequence[str], separator: str, width: int) -> bool:
+    """Whether the lines that a quoted field took in are rows by themselves."""
+    if taken[1].count(separator) != width - 1:
+        return False
+    others = count_parts(peek_text(lines.path, lines.encoding), separator, width)
+    return swallows(taken, separator, width, others)
 
 
 def _read_separated(

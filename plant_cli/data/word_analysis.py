@@ -122,32 +122,34 @@ def choose_analyser(
     """How the words of a corpus are counted."""
     if asked == NO_ANALYSER or rule == "names":
         return AnalyserRecord(words=rule)
-    automatic = [spec for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
-    automatic.sort(key=lambda spec: (spec.automatic or 0, spec.name))
-    specs = automatic if asked == AUTO else [installed().find(AnalyserSpec, asked)]
-    if asked != AUTO and specs[0].languages is not None and len(specs[0].languages) == 1:
-        shares = {specs[0].languages[0]: 1.0}
-    else:
-        shares = find_main_languages(texts)
-    chosen = {
-        code: None
-        if asked == AUTO and code in FEW_FORMS
-        else next((spec for spec in specs if _knows(spec, code)), None)
-        for code in shares
-    }
+    specs = _find_specs(asked)
+    known = None if asked == AUTO else specs[0].languages
+    shares = {known[0]: 1.0} if known and len(known) == 1 else find_main_languages(texts)
+    chosen = {code: _choose_spec(asked, specs, code) for code in shares}
     _report(asked, shares, chosen, reporter)
-    packages = dict.fromkeys(
-        name
-        for spec in chosen.values()
-        if spec is not None and (name := _package(spec)) is not None
-    )
+    packages = (None if spec is None else _package(spec) for spec in chosen.values())
     return AnalyserRecord(
         words=rule,
         asked=asked,
         shares=shares,
         methods={code: NO_ANALYSER if spec is None else spec.name for code, spec in chosen.items()},
-        packages={name: version(name) for name in packages},
+        packages={name: version(name) for name in packages if name is not None},
     )
+
+
+def _find_specs(asked: str) -> Sequence[AnalyserSpec]:
+    """The analyser that was asked for, or all that may be chosen, the first choice first."""
+    if asked != AUTO:
+        return [installed().find(AnalyserSpec, asked)]
+    automatic = [spec for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
+    return sorted(automatic, key=lambda spec: (spec.automatic or 0, spec.name))
+
+
+def _choose_spec(asked: str, specs: Sequence[AnalyserSpec], code: str) -> AnalyserSpec | None:
+    """The first analyser that knows a language; None where words are counted as they stand."""
+    if asked == AUTO and code in FEW_FORMS:
+        return None
+    return next((spec for spec in specs if _knows(spec, code)), None)
 
 
 def _package(spec: AnalyserSpec) -> str | None:

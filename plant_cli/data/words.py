@@ -231,13 +231,9 @@ def _cut_chunk(chunk: str) -> list[Piece]:
     head, sign, joint, number, rest = match.groups("")
     letters = [(normalise_word(run[0]), *run.span()) for run in _RUN_OF_LETTERS.finditer(head)]
     if not letters:
-        return (
-            [(_western(chunk), 0, len(chunk))]
-            if len(chunk) <= MOST_DIGITS and chunk.isdecimal()
-            else []
-        )
+        return [(_western(chunk), 0, len(chunk))] if _is_short_number(chunk) else []
     found, behind = [], "" if not head[-1].isdecimal() else joint
-    if 0 < len(number) <= 2 and behind in ("", ".") and _VERSION.fullmatch(rest):
+    if _is_version(behind, number, rest):
         found.append((_western(head + behind + number + rest), 0, len(chunk)))
         if rest:
             found.append((_western(head + behind + number), 0, match.end(4)))
@@ -249,6 +245,15 @@ def _cut_chunk(chunk: str) -> list[Piece]:
     if number and not rest and len(number) <= MOST_DIGITS:
         found.append((_western(number), match.start(4), len(chunk)))
     return found
+
+
+def _is_short_number(text: str) -> bool:
+    return len(text) <= MOST_DIGITS and text.isdecimal()
+
+
+def _is_version(joint: str, number: str, rest: str) -> bool:
+    """Whether a short number belongs to the word before it, as that of a version or a model."""
+    return 0 < len(number) <= 2 and joint in ("", ".") and _VERSION.fullmatch(rest) is not None
 
 
 def _characters_and_pairs(text: str) -> Iterator[Piece]:
