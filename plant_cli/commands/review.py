@@ -171,7 +171,7 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             for one in records
             if one["doc_id"] not in places
         ]
-        write_table(into.correct(corrected, added), output)
+        into.write(corrected, added, output)
         done = (
             f"labels corrected in {show_count(len(corrected), 'row')}, "
             f"{show_count(len(added), 'row')} added"

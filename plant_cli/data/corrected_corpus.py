@@ -14,9 +14,12 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, missing_column
+from plant_cli.data.corrected_text import replace_cells, replace_values
+from plant_cli.data.files import replacing
 from plant_cli.data.label_cells import LabelForm
 from plant_cli.data.label_forms import find_label_form
-from plant_cli.data.tables import collect, join_columns, scan_table
+from plant_cli.data.lines import find_encoding
+from plant_cli.data.tables import collect, join_columns, scan_table, write_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +109,67 @@ class LabelledTable:
         """The table with other labels in some rows, and with rows for further documents (id,
         text, labels), which are of train.
         """
-        column, (text, *_), schema = self.data.labels_column, self._texts, self.frame.schema
+        column, schema = self.data.labels_column, self.frame.schema
         cells = self.frame[column].to_list()
-        for row, found in labels.items():
-            if list(found) != self.labels[row]:
-                cells[row] = self._write(found)
+        for row, cell in self._replace(labels).items():
+            cells[row] = cell
+        return pl.concat(
+            [
+                self.frame.with_columns(pl.Series(column, cells, dtype=schema[column])),
+                self._add(added),
+            ],
+            how="diagonal",
+        )
+
+    def write(
+        self,
+        labels: Mapping[int, Sequence[str]],
+        added: Sequence[tuple[str, str, Sequence[str]]],
+        output: Path,
+    ) -> None:
+        """Write what `correct` gives, atomically; where the table and the output are of one text
+        format, every byte stays that is not of a cell that changed.
+        """
+        content = self._correct_bytes(labels, added, output)
+        if content is None:
+            write_table(self.correct(labels, added), output)
+        else:
+            with replacing(output) as temporary:
+                temporary.write_bytes(content)
+
+    def _correct_bytes(
+        self,
+        labels: Mapping[int, Sequence[str]],
+        added: Sequence[tuple[str, str, Sequence[str]]],
+        output: Path,
+    ) -> bytes | None:
+        source, column = Path(self.path), self.data.labels_column
+        replace = _REPLACERS.get(source.suffix.lower())
+        if replace is None or output.suffix.lower() != source.suffix.lower():
+            return None
+        raw = source.read_bytes()
+        codec = find_encoding(raw[:4], self.data.encoding, self.path).removesuffix("-sig")
+        try:
+            text = raw.decode(codec)
+        except UnicodeDecodeError:
+            return None
+        if text.encode(codec) != raw:
+            return None
+        before, rows = self.frame[column].to_list(), self._add(added).to_dicts()
+        found = replace(text, column, before, self._replace(labels), rows)
+        return None if found is None else found.encode(codec)
+
+    def _replace(self, labels: Mapping[int, Sequence[str]]) -> dict[int, Any]:
+        """The cells with other labels than before, by row."""
+        return {
+            row: self._write(found)
+            for row, found in labels.items()
+            if list(found) != self.labels[row]
+        }
+
+    def _add(self, added: Iterable[tuple[str, str, Sequence[str]]]) -> pl.DataFrame:
+        """Rows of train, of columns that the table has."""
+        column, (text, *_), schema = self.data.labels_column, self._texts, self.frame.schema
         names = text, self.data.id_column or "doc_id", self.data.split_column, column
         rows = [(words, document, "train", self._write(found)) for document, words, found in added]
         more = pl.DataFrame(
@@ -120,21 +179,25 @@ class LabelledTable:
             },
             orient="row",
         )
-        kept = [pl.col(name).cast(schema[name], strict=False) for name in names if name in schema]
-        return pl.concat(
-            [
-                self.frame.with_columns(pl.Series(column, cells, dtype=schema[column])),
-                more.select(kept),
-            ],
-            how="diagonal",
+        return more.select(
+            pl.col(name).cast(schema[name], strict=False) for name in names if name in schema
         )
 
+    @cached_property
+    def _cells(self) -> list[str]:
+        """The cells with labels, where they are text."""
+        return [cell for cell in self.frame[self.data.labels_column].to_list() if cell]
+
     def _write(self, labels: Sequence[str]) -> Any:
-        """A cell with labels."""
+        """A cell with labels, in the style of the others."""
         if self.frame.schema[self.data.labels_column].is_nested():
             return list(labels)
         if self.form.kind == "lists":
-            return json.dumps(list(labels), ensure_ascii=False)
+            if any(cell.lstrip().startswith("['") for cell in self._cells):
+                return repr(list(labels))
+            compact = any('","' in cell for cell in self._cells)
+            between = (",", ":") if compact else (", ", ": ")
+            return json.dumps(list(labels), ensure_ascii=False, separators=between)
         sign = self.form.signs[0] if self.form.signs else ";"
         if any(sign in label for label in labels):
             what = f"a label has the separator '{sign}' in it"
@@ -144,4 +207,12 @@ class LabelledTable:
                 expected="lists",
                 todo="leave --into out",
             )
-        return sign.join(labels)
+        cut = [cell for cell in self._cells if sign in cell]
+        spaced = 2 * sum(f"{sign} " in cell for cell in cut) > len(cut)
+        return f"{sign} ".join(labels) if spaced and not sign.isspace() else sign.join(labels)
+
+
+_REPLACERS = {".csv": replace_cells, ".tsv": replace_cells} | dict.fromkeys(
+    (".jsonl", ".ndjson"), replace_values
+)
+"""What writes corrected labels into the text of a table, by the ending of its name."""

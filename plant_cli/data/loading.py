@@ -264,12 +264,13 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
     return {} if reader is None else _tell(_guess(reader, data), context.reporter.note)
 
 
-def guess_text(context: StageContext, path: str) -> str | None:
-    """The column of texts of a table without labels, or several joined by commas; None if none is
-    found. `ColumnQuestion` if two columns may be meant equally well.
+def guess_text(context: StageContext, path: str) -> dict[str, str]:
+    """The options `text_column` (several joined by commas) and `id_column` for a table without
+    labels that has other names than the usual ones. `ColumnQuestion` if two columns may be meant
+    equally well.
     """
     spec, _ = context.component(DatasetSpec, Choice(name=ANY))
-    return _guess(spec, DataSection(path=path, labels_column="")).get("text_column")
+    return _guess(spec, DataSection(path=path, labels_column=""))
 
 
 def find_other_columns(context: StageContext, data: DataSection) -> dict[str, str]:

@@ -133,7 +133,7 @@ def peek_names(head: str) -> list[str]:
         first = next(line for line in head.splitlines() if line.lstrip().startswith("{"))
     if first.lstrip().startswith("{"):
         return [] if _find_fault(first) else list(json.loads(first))
-    separator = _find_separator(head)
+    separator = find_separator(head)
     return [] if separator is None else next(_parse_rows(first, separator), [])
 
 
@@ -369,7 +369,7 @@ def _are_rows(lines: _Lines, taken: Sequence[str], separator: str, width: int) -
 def _read_separated(
     path: Path, encoding: str | None, bad: BadRows, head: str
 ) -> Iterator[pl.DataFrame]:
-    separator = _find_separator(head)
+    separator = find_separator(head)
     first = next((line for line in head.split("\n") if line.strip()), None)
     if first is None:
         raise DataError(
@@ -421,7 +421,7 @@ def _check_names(row: Sequence[str], where: str) -> list[str]:
     return [name or "_" * row[:place].count("") for place, name in enumerate(row)]
 
 
-def _find_separator(head: str) -> str | None:
+def find_separator(head: str) -> str | None:
     """The separator with which the first row has as many fields as the header; of several the
     one that makes most columns.
     """

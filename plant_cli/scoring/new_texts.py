@@ -8,7 +8,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, UsageError, near_names
-from plant_cli.api.errors import first_names
+from plant_cli.api.errors import ColumnQuestion, first_names
 from plant_cli.data.lines import (
     BadRows,
     bare_name,
@@ -37,6 +38,7 @@ PEEKED = 1 << 16  # characters in which the first line of a table is looked for
 _OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 LONG_TEXT = 1_000_000  # characters from which a text is perhaps a collection: a book has fewer
 IDS_NAMED = 5  # ids in a message
+USUAL_TEXT = DataSection.model_fields["text_column"].default
 _ENDINGS_SHOWN = ".txt, .pdf, .docx and .html"
 
 NumberedBytes = tuple[int, bytes]  # a line and its number, from 1
@@ -96,8 +98,10 @@ class TextReader:
     )
     lines: bool = False  # whether each line of a text is a document
     recursive: bool = False  # whether the folders in a folder are read, too
-    guess: Callable[[str], str | None] = field(default=lambda _: None)
-    """The column of texts of a table that has not that of the run's corpus; None: nobody knows."""
+    guess: Callable[[str], Mapping[str, str]] = field(default=lambda _: {})
+    """The options `text_column` and `id_column` of a table that has not those of the run's corpus;
+    one that nobody knows is left out.
+    """
 
     @property
     def _texts(self) -> str:
@@ -338,8 +342,9 @@ class TextReader:
     def _name_texts(self, path: str, columns: Sequence[str]) -> list[str]:
         """The columns of texts: those of the run's corpus, else found as `train` finds them."""
         names = DataSection.named(self._texts, columns)
-        missing = self.text_column is None and not set(names) <= set(columns)
-        found = self.guess(path) if missing else None
+        if self.text_column is not None or set(names) <= set(columns):
+            return names
+        found = USUAL_TEXT if USUAL_TEXT in columns else self.guess(path).get("text_column")
         if found is None:
             return names
         self.reporter.note(
@@ -348,18 +353,33 @@ class TextReader:
         )
         return DataSection.named(found, columns)
 
+    def _name_ids(self, path: str, columns: Sequence[str]) -> str | None:
+        """The column of ids: that of the run's corpus, else found as `train` finds it; None for
+        `doc_id`, and where there is none.
+        """
+        name = self.data.id_column
+        if (name or "doc_id") in columns:
+            return name
+        found = "doc_id" if "doc_id" in columns else None
+        if found is None:
+            with suppress(ColumnQuestion):  # about texts, which are known
+                found = self.guess(path).get("id_column")
+        if found is None:
+            return name
+        self.reporter.note(
+            f"{path} has no column '{name or 'doc_id'}': ids are the column {found} (--id-column)"
+        )
+        return found
+
     def _identify(
         self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int
     ) -> list[str]:
         """The id of each row: its cell in the column of ids, else its number, which is never
         taken in silence where there may be ids.
         """
-        wanted = self.id_column or self.data.id_column
-        column, rows, schema = (
-            wanted or "doc_id",
-            [str(row) for row in range(1, total + 1)],
-            frame.collect_schema(),
-        )
+        rows, schema = [str(row) for row in range(1, total + 1)], frame.collect_schema()
+        wanted = self.id_column or self._name_ids(path, list(schema))
+        column = wanted or "doc_id"
         if column not in schema:
             if wanted is not None:
                 said = "as --id-column says" if self.id_column else "as in the corpus of the run"

@@ -110,3 +110,71 @@ def test_a_table_of_text_keeps_its_cells(tmp_path: Path) -> None:
     write_table(table.correct({0: ["c"]}, []), path)
     assert path.read_text() == 'id,text,labels,note\n007,"a, b",c,\n008,c,c|f,"x\ny"\n'
     assert collect(scan_table(path), "").height == 2
+
+
+KEPT: dict[str, tuple[str, str]] = {  # a table, and what it is after two corrections and a row
+    "comma": (
+        "doc_id,text,labels\n7,a fever,f;x\n8,b,c;f\n",
+        "doc_id,text,labels\n7,a fever,f;n\n8,b,c\n9,new,n;m\n",
+    ),
+    "comma lists": (
+        'doc_id,text,labels\n7,a fever,"f,x"\n8,b,"c,f"\n',
+        'doc_id,text,labels\n7,a fever,"f,n"\n8,b,"c"\n9,new,"n,m"\n',
+    ),
+    "blanks in lists": (
+        "doc_id,text,labels\n7,a fever,f; x\n8,b,c; f\n",
+        "doc_id,text,labels\n7,a fever,f; n\n8,b,c\n9,new,n; m\n",
+    ),
+    "semicolon": (
+        'doc_id;note;text;labels\n7;"";"a; fever";f|x\n8;1,5;b;c|f\n',
+        'doc_id;note;text;labels\n7;"";"a; fever";f|n\n8;1,5;b;c\n9;;new;n|m\n',
+    ),
+    "all quoted, of Windows": (
+        '\ufeff"doc_id","text","labels"\r\n"7","a ""fever""\nand","f;x"\r\n"8","b","c;f"\r\n',
+        '\ufeff"doc_id","text","labels"\r\n"7","a ""fever""\nand","f;n"\r\n"8","b","c"\r\n'
+        '"9","new","n;m"\r\n',
+    ),
+    "JSON in cells": (
+        'doc_id,text,labels\n7,a,"[""f"",""x""]"\n8,b,"[""c"",""f""]"',
+        'doc_id,text,labels\n7,a,"[""f"",""n""]"\n8,b,"[""c""]"\n9,new,"[""n"",""m""]"',
+    ),
+    "Python in cells": (
+        "doc_id,text,labels\n7,a,\"['f', 'x']\"\n8,b,\"['c', 'f']\"\n",
+        "doc_id,text,labels\n7,a,\"['f', 'n']\"\n8,b,\"['c']\"\n9,new,\"['n', 'm']\"\n",
+    ),
+    "tabs.tsv": (
+        "doc_id\ttext\tlabels\tyear\n7\ta\tf;x\t\n\n8\tb\tc;f\t1,0\n",
+        "doc_id\ttext\tlabels\tyear\n7\ta\tf;n\t\n\n8\tb\tc\t1,0\n9\tnew\tn;m\t\n",
+    ),
+    "lines.jsonl": (
+        '{"doc_id": 7, "labels":["f","x"],  "text": "labels\\u00e4"}\n'
+        '{"doc_id": 8, "labels":["c","f"],  "text": "b", "more": {"labels": [1]}}\n',
+        '{"doc_id": 7, "labels":["f","n"],  "text": "labels\\u00e4"}\n'
+        '{"doc_id": 8, "labels":["c"],  "text": "b", "more": {"labels": [1]}}\n'
+        '{"doc_id": 9, "labels": ["n", "m"], "text": "new"}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_every_byte_stays_that_is_not_of_a_changed_cell(name: str, tmp_path: Path) -> None:
+    before, after = KEPT[name]
+    path = tmp_path / (name if "." in name else "c.csv")
+    path.write_bytes(before.encode())
+    table = LabelledTable.read(str(path), DataSection())
+    output = tmp_path / f"out{path.suffix}"
+    table.write({0: table.labels[0], 1: table.labels[1]}, [], output)
+    assert output.read_bytes() == before.encode()
+    table.write({0: ["f", "n"], 1: ["c"]}, [("9", "new", ["n", "m"])], output)
+    assert output.read_bytes().decode() == after
+
+
+def test_what_is_read_otherwise_is_written_anew(tmp_path: Path) -> None:
+    """Rows that were mended on reading; a table in another format than the output."""
+    path, output = tmp_path / "c.csv", tmp_path / "out.csv"
+    path.write_text('doc_id,text,labels\n7,"a "fever" b",f;x\n8,b,c;f\n')
+    table = LabelledTable.read(str(path), DataSection())
+    table.write({1: ["c"]}, [], output)
+    assert collect(scan_table(output), "")["labels"].to_list() == ["f;x", "c"]
+    table.write({1: ["c"]}, [], tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet")["labels"].to_list() == ["f;x", "c"]
