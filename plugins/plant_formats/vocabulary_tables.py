@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -144,8 +145,15 @@ def _read_uri_lines(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
     return table, [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
 
 
+_ICD: WeakKeyDictionary[VocabularyFile, tuple[pl.DataFrame, list[str]] | None] = WeakKeyDictionary()
+"""What was read of files of which it was asked whether they are lists of ICD."""
+
+
 def _read_icd(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]] | None:
-    return None if has_header(file.text) else read_icd_titles(file.text, [*file.purpose.used])
+    if file not in _ICD:
+        listed = None if has_header(file.text) else read_icd_titles(file.text, file.purpose.used)
+        _ICD[file] = listed
+    return _ICD[file]
 
 
 def _read_table(file: VocabularyFile) -> tuple[pl.DataFrame, list[str]]:
@@ -488,6 +496,6 @@ URI_LINES = VocabularyFormat("Annif's TSV", _has_uri_lines, _read_uri_lines)
 ICD_TITLES = VocabularyFormat(
     "titles of ICD",
     lambda file: _read_icd(file) is not None,
-    lambda file: read_icd_titles(file.text, [*file.purpose.used]) or (pl.DataFrame(), []),
+    lambda file: _read_icd(file) or (pl.DataFrame(), []),
 )
 VOCABULARY_TABLE = VocabularyFormat("a table", lambda _: True, _read_table)
