@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from plant_cli.data.text_tables import find_separator
@@ -24,37 +25,36 @@ def replace_cells(
     rows, and with rows at its end; None where the text is not read back as those cells.
     """
     separator = find_separator(text.removeprefix(BOM)[:100_000])
-    if separator is None:
-        return None
-    header, *rows = _split(text, separator) or [[]]
+    header, *rows = (separator and _split(text, separator)) or [[]]
     names = [_unquote(text[start:end]) for start, end in header]
-    names = [one.removeprefix(BOM) for one in names]
-    if names.count(name) != 1 or len(rows) != len(before):
+    if separator is None or names.count(name) != 1 or {*map(len, rows)} - {len(names)}:
         return None
-    place = names.index(name)
-    if any(len(row) != len(names) for row in rows):
+    spans = [row[names.index(name)] for row in rows]
+    if [_unquote(text[start:end]) for start, end in spans] != [cell or "" for cell in before]:
         return None
-    raw = [text[start:end] for start, end in (row[place] for row in rows)]
-    if any(_unquote(one) != (cell or "") for one, cell in zip(raw, before, strict=True)):
-        return None
+    always = all(text[start : start + 1] == '"' for start, _ in chain(header, *rows[:1]))
+    lines = [_write_row(row, names, separator, always=always) for row in added]
+    return _append(_put(text, spans, cells, separator), lines)
+
+
+def _write_row(
+    row: Mapping[str, Any], names: Sequence[str], separator: str, *, always: bool
+) -> str:
+    cells = [str(row.get(name) or "") for name in names]
+    return separator.join(_quote(cell, separator, always=always and bool(cell)) for cell in cells)
+
+
+def _put(
+    text: str, spans: Sequence[tuple[int, int]], cells: Mapping[int, str], separator: str
+) -> str:
+    """A text with other cells in some of the spans; what was quoted stays so."""
     parts, done = [], 0
     for row in sorted(cells):
-        start, end = rows[row][place]
-        parts += [
-            text[done:start],
-            _quote(cells[row], separator, always=text[start:end][:1] == '"'),
-        ]
+        start, end = spans[row]
+        quoted = text[start : start + 1] == '"'
+        parts += [text[done:start], _quote(cells[row], separator, always=quoted)]
         done = end
-    parts.append(text[done:])
-    always = all(text[start:end][:1] == '"' for start, end in (*header[1:], *(rows or [[]])[0]))
-    lines = [
-        separator.join(
-            _quote(str(row.get(one) or ""), separator, always=always and bool(row.get(one)))
-            for one in names
-        )
-        for row in added
-    ]
-    return _append("".join(parts), lines)
+    return "".join([*parts, text[done:]])
 
 
 def replace_values(
