@@ -22,6 +22,9 @@ from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
+from plant_network import PlanOptions
+from plant_network.sizes import FIGURES, PlannedSizes
+
 from plant_cli import api
 from plant_cli.api import BackboneSpec, DatasetSpec, Options, PlantError, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
@@ -446,7 +449,22 @@ def result_table(path: Path) -> Iterator[str]:
     yield from (result["note"], "") if result["note"] else ()
 
 
+def growth_table() -> Iterator[str]:
+    """What `plant plan --documents` says of corpora of nine sizes or more, in one table."""
+    rows = [
+        [
+            f"{cell:,}"
+            for cell in PlannedSizes.of(PlanOptions(labels=10**labels), 10**documents).cells()
+        ]
+        for documents in range(5, 10)
+        for labels in range(4, 7)
+    ]
+    header, _, *lines = table(FIGURES, rows)
+    yield from (header, "|" + "--:|" * len(FIGURES), *lines)
+
+
 BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    "growth": growth_table,
     "command-list": command_list,
     "commands": command_pages,
     "sections": shared_sections,

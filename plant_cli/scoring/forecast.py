@@ -46,6 +46,12 @@ SECONDS_OF_MANY, SECONDS_OF_A_WORD = (
     1.3e-5,
 )  # of a document, and of each of its words, where these alone are compared
 SECONDS_OF_A_LABEL = 1.6e-3  # likewise
+# labelling, of one processor and in one process; measured by `tests.benchmarks.labelling` with
+# words, neighbours and linear
+SECONDS_OF_A_TEXT, SECONDS_OF_A_TEXTS_WORD, SECONDS_OF_A_TEXTS_LABEL = 1.62e-3, 6.6e-6, 1.54e-8
+BYTES_OF_A_WORKER, BYTES_OF_A_WORKERS_WORD, BYTES_OF_A_WORKERS_LABEL = 456_000_000, 2_200_000, 1720
+BYTES_OF_LABELS = 100  # of a text, as `plant suggest` writes them to Parquet
+BYTES_OF_A_WORD = 7  # of a text, with the space behind it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +107,31 @@ class Forecast:
             else f"{minutes / 60:.1f} hours"
         )
         return f"about {time} of one processor and {show_size(self.memory)} of memory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabellingForecast:
+    """What `plant suggest` takes with a model of scorers."""
+
+    memory: int  # bytes of a process, with the model
+    disk: int  # bytes of the texts and of their labels
+    seconds: float  # of one processor
+
+    @classmethod
+    def of(cls, documents: int, labels: int, words: int) -> LabellingForecast:
+        """For texts of so many words each."""
+        return cls(
+            memory=BYTES_OF_A_WORKER
+            + BYTES_OF_A_WORKERS_WORD * words
+            + BYTES_OF_A_WORKERS_LABEL * labels,
+            disk=documents * (BYTES_OF_A_WORD * words + BYTES_OF_LABELS),
+            seconds=documents
+            * (
+                SECONDS_OF_A_TEXT
+                + SECONDS_OF_A_TEXTS_WORD * words
+                + SECONDS_OF_A_TEXTS_LABEL * labels
+            ),
+        )
 
 
 TO_CHANGE = (

@@ -123,6 +123,15 @@ class PlanOptions(Options):
         "The recipe, a file or a shipped one's name (default: the run as it is).",
         argument=True,
     )
+    documents: int | None = everyday(
+        None, "No recipe, but so many texts that scorers are to label, by measured slopes.", ge=1
+    )
+    labels: int = everyday(10_000, "With --documents: how many labels there are.", ge=1)
+    words: int = everyday(
+        100, "With --documents: how many different words a text has.", ge=1, le=100_000
+    )
+    fitted_on: int = option(1_000_000, "With --documents: how many train the scorers.", ge=1)
+    core_hour: float = option(0.05, "With --documents: the price of an hour of a core.", ge=0)
 
 
 def require_relevance(context: StageContext, options: PretrainOptions) -> None:
@@ -176,6 +185,7 @@ def plant_register_stages() -> Sequence[StageSpec]:
                 "plant plan quickstart",
                 "plant plan recipe.yaml",
                 "plant plan --set model.backbone=mistral",
+                "plant plan --documents 100000000 --labels 100000 --words 150",
             ),
         ),
     ]

@@ -41,6 +41,7 @@ from plant_network import PlanOptions, PretrainOptions
 from plant_network.design import find_design
 from plant_network.hardware import choose_hardware, free_memory
 from plant_network.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, report_plans
+from plant_network.sizes import plan_sizes
 from plant_network.stage2 import choose_shortlist
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
@@ -48,6 +49,8 @@ STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 
 def run(context: StageContext, options: PlanOptions) -> Result:
     """Plan with made-up weights: none are read, and nothing is written to the run."""
+    if options.documents is not None:
+        return plan_sizes(options, options.documents)
     if (
         options.recipe is not None and context.request.recipe != options.recipe
     ):  # a recipe that the user named, like any other
