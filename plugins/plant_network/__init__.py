@@ -182,7 +182,6 @@ def plant_register_stages() -> Sequence[StageSpec]:
             sections=("data", "model", "machine"),
             writes=False,
             examples=(
-                "plant plan quickstart",
                 "plant plan recipe.yaml",
                 "plant plan --set model.backbone=mistral",
                 "plant plan --documents 100000000 --labels 100000 --words 150",
