@@ -124,7 +124,7 @@ class PlanOptions(Options):
         argument=True,
     )
     documents: int | None = everyday(
-        None, "No recipe, but so many texts that scorers are to label, by measured slopes.", ge=1
+        None, "For so many texts to label, without a recipe, by measured slopes.", ge=1
     )
     labels: int = everyday(10_000, "With --documents: how many labels there are.", ge=1)
     words: int = everyday(
