@@ -123,13 +123,9 @@ class PlanOptions(Options):
         "The recipe, a file or a shipped one's name (default: the run as it is).",
         argument=True,
     )
-    documents: int | None = everyday(
-        None, "For so many texts to label, without a recipe, by measured slopes.", ge=1
-    )
-    labels: int = everyday(10_000, "With --documents: how many labels there are.", ge=1)
-    words: int = everyday(
-        100, "With --documents: how many different words a text has.", ge=1, le=100_000
-    )
+    documents: int | None = everyday(None, "For so many texts to label: needs no corpus.", ge=1)
+    labels: int = everyday(10_000, "With --documents: how many labels.", ge=1)
+    words: int = everyday(100, "With --documents: different words of a text.", ge=1, le=100_000)
     fitted_on: int = option(1_000_000, "With --documents: how many train the scorers.", ge=1)
     core_hour: float = option(0.05, "With --documents: the price of an hour of a core.", ge=0)
 
