@@ -41,7 +41,7 @@ def test_by_keys_alone(open_page, server):
         "fever",
         "“fever” speaks for Pneumonia.",
     )
-    assert spoken(page) == {"J18": "+1.90", "J45": "-0.80"}
+    assert spoken(page) == {"J18": "+1.90", "J45": "−0.80"}
     keys.press("Escape")
     keys.press("/")
     keys.type("a")

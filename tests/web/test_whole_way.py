@@ -32,7 +32,7 @@ def test_the_whole_way(suggested, server, tmp_path):
         ("wheezing", "for3", "for3"),
     ]
     page.locator(".word", has_text="fever").hover()  # a word's labels are marked
-    assert spoken(page) == {"J18": "+1.90", "J45": "-0.80"}
+    assert spoken(page) == {"J18": "+1.90", "J45": "−0.80"}
     page.get_by_role("heading", name="plant").hover()
     assert (spoken(page), lit(page)[0][0]) == ({}, "Cough")
 

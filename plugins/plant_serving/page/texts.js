@@ -23,7 +23,7 @@ export function fill(pattern, values) {
 
 export const showCount = (count) => whole.format(count);
 export const showScore = (score) => (score > 0 && score < 0.01 ? `<${hundredths.format(0.01)}` : hundredths.format(score));
-export const showWeight = (weight) => signed.format(weight);
+export const showWeight = (weight) => signed.format(weight).replace("-", "−"); // a minus, not a hyphen
 export const showList = (items) => list.format(items);
 export const showTime = (time) => (Number.isNaN(Date.parse(time)) ? time : moment.format(new Date(time)));
 /** The last part of an address, or the id as it is. */
