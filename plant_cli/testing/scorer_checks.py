@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pytest
 from safetensors.numpy import load, save
 from scipy.sparse import csr_array
 
 from plant_cli.api import (
+    ComponentError,
     CreditingScorer,
     Documents,
     FittedScorer,
@@ -97,9 +99,7 @@ def scores_are_top_lists(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def lists_stay_short(spec: ScorerSpec) -> None:
     """At most 200 labels of a document are listed where there are more."""
-    for view in spec.fit(default_options(spec), sample_scorer_input(copies=60)).scorer.score(
-        read_sample(SCORER_TEXTS)
-    ):
+    for view in _fit(spec, copies=60).scorer.score(read_sample(SCORER_TEXTS)):
         longest = int((view.indptr[1:] - view.indptr[:-1]).max())
         assert longest <= LABELS_LISTED, f"{longest} labels are listed for a document"
 
@@ -201,8 +201,11 @@ def memory_is_foretold(spec: ScorerSpec) -> None:
 
 
 @cache
-def _fit(spec: ScorerSpec) -> FittedScorer:
-    return spec.fit(default_options(spec), sample_scorer_input())
+def _fit(spec: ScorerSpec, copies: int = 1) -> FittedScorer:
+    try:
+        return spec.fit(default_options(spec), sample_scorer_input(copies))
+    except ComponentError as error:  # packages that this machine does not have
+        pytest.skip(str(error))
 
 
 def _score(spec: ScorerSpec, documents: Documents) -> Sequence[csr_array]:

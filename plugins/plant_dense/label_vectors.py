@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import (
     Backbone,
+    ComponentError,
     Documents,
     FittedScorer,
     MachineSection,
@@ -172,12 +173,20 @@ class MeanStates:
 
     @cached_property
     def _backbone(self) -> Backbone:
-        machine = MachineSection()
-        backbone = (
-            load_minilm(MiniLMOptions(), machine)
-            if self._options.backbone == "minilm"
-            else load_multilingual(MultilingualOptions(), machine)
-        )
+        name, machine = self._options.backbone, MachineSection()
+        try:
+            backbone = (
+                load_minilm(MiniLMOptions(), machine)
+                if name == "minilm"
+                else load_multilingual(MultilingualOptions(), machine)
+            )
+        except ComponentError as error:
+            raise ComponentError(
+                error.what,
+                where="scorer 'dense'",
+                expected=error.expected,
+                todo=f"pip install 'plant-cli[{name}]', or leave the scorer out",
+            ) from error
         backbone.module().to(find_device(machine.device)).eval()
         return backbone
 

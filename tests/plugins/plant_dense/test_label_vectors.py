@@ -7,17 +7,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from plant_backbones import MULTILINGUAL_FOLDERS, packaged
 from plant_dense import DenseOptions, label_vectors
 from plant_dense.label_vectors import MeanStates, choose_examples, fit
 from scipy.sparse import csr_array
 
-from plant_cli.api import Reason, TokenBatch
+from plant_cli.api import ComponentError, Reason, TokenBatch
 from plant_cli.testing.scorer_checks import TITLES, TRAIN, read_sample, sample_scorer_input
 
 SIZE = 8
@@ -182,16 +185,37 @@ def test_texts_are_read_in_batches_and_a_document_once(
     assert stand.read == [8, 4, 4, 1]
 
 
-def test_english_names_are_found_for_german_texts() -> None:
-    texts = [
-        "die lungenentzündung des patienten",
-        "steuerrecht für unternehmen",
-        "ein gebrochenes bein",
-    ]
+@pytest.mark.parametrize(
+    ("backbone", "texts"),
+    [
+        ("minilm", ["a patient with pneumonia", "what companies pay the state", "a broken thigh"]),
+        (
+            "multilingual",
+            ["die lungenentzündung", "steuerrecht für unternehmen", "ein gebrochenes bein"],
+        ),
+    ],
+)
+def test_names_are_found_for_texts_in_other_words(
+    backbone: Literal["minilm", "multilingual"], texts: list[str]
+) -> None:
+    if backbone == "multilingual" and not all(map(find_spec, MULTILINGUAL_FOLDERS)):
+        pytest.skip("the extra `multilingual` is not installed")
     titles = ["lung infection", "tax law", "bridge construction", "fracture of the leg"]
     given = sample_scorer_input()
     given = replace(
         given, documents=read_sample(texts * 4), names=read_sample(titles), label_of=np.arange(4)
     )
-    [found] = fit(DenseOptions(examples=0), given).scorer.score(read_sample(texts))
+    options = DenseOptions(backbone=backbone, examples=0)
+    [found] = fit(options, given).scorer.score(read_sample(texts))
     assert found.toarray()[:, :4].argmax(axis=1).tolist() == [0, 1, 3]
+
+
+def test_a_missing_encoder_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(packaged, "distribution", find)
+    with pytest.raises(ComponentError) as caught:
+        fit(DenseOptions(), sample_scorer_input())
+    assert caught.value.where == "scorer 'dense'"
+    assert "pip install 'plant-cli[multilingual]'" in caught.value.todo
