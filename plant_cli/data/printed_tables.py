@@ -53,7 +53,7 @@ def format_cell(value: Cell, column: Column) -> str:
     if isinstance(value, str):
         return printable_cell(value)
     if column.kind == "points":
-        return f"{100 * value:.1f}"
+        return f"{100 * value:z.1f}"  # z: never −0.0
     if column.kind == "count":
         return f"{value:,.0f}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

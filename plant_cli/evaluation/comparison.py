@@ -295,7 +295,8 @@ def print_text(
     significant = p < ALPHA and not low <= 0 <= high
     marker = "" if not significant else "▲" if (difference > 0) != falls else "▼"
     return (
-        f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * low:.1f}, {100 * high:.1f}])"
+        f"{100 * value:.1f}{marker} "
+        f"({100 * difference:+z.1f}, [{100 * low:z.1f}, {100 * high:z.1f}])"
     )
 
 

@@ -64,9 +64,7 @@ class Gain:
     high: float
 
     def __str__(self) -> str:
-        size = (
-            f"MAP {100 * self.difference:+.1f} points [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-        )
+        size = f"MAP {100 * self.difference:+z.1f} points [{100 * self.low:z.1f}, {100 * self.high:z.1f}]"
         return f"{size}, 95% interval over documents"
 
 

@@ -29,9 +29,10 @@ def test_cells() -> None:
         Column(name="x", kind="count"),
         Column(name="x", kind="exact"),
     )
-    assert [format_cell(v, points) for v in (0.2345, 1.0, None, float("nan"), "–")] == [
+    assert [format_cell(v, points) for v in (0.2345, 1.0, -0.0002, None, float("nan"), "–")] == [
         "23.4",
         "100.0",
+        "0.0",
         "",
         "",
         "–",
