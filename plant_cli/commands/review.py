@@ -380,7 +380,7 @@ def _correct(
             "text": text,
             "labels": [label for label in labels if said.get(label) != REJECT_LABEL],
             "reviewer": ", ".join(dict.fromkeys(row.who for row in decided)),
-            "time": max((row.time for row in decided), default=""),
+            "time": max(decided, key=lambda row: row.moment).time if decided else "",
         }
 
 

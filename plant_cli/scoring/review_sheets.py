@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,17 @@ class ReviewedRow:
     who: str
     time: str  # ISO 8601
 
+    @cached_property
+    def moment(self) -> tuple[datetime, str]:
+        """The time for comparing: within the hour that summer time repeats, text says nothing.
+        UTC where no zone is given; what is no ISO 8601 comes first, in the order of its characters.
+        """
+        try:
+            found, rest = datetime.fromisoformat(self.time), ""
+        except ValueError:
+            found, rest = datetime.min, self.time
+        return found if found.tzinfo else found.replace(tzinfo=UTC), rest
+
 
 def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
     """The rows of a sheet, or of the feedback that `plant serve` keeps; whose rows have no `who`
@@ -205,8 +217,8 @@ def _find_last(rows: Sequence[ReviewedRow]) -> Sequence[ReviewedRow]:
     """The decisions of the latest time; of those that have this time, which is in whole seconds,
     none that was withdrawn by a later line.
     """
-    time = max(row.time for row in rows)
-    last = [row for row in rows if row.time == time]
+    latest = max(row.moment for row in rows)
+    last = [row for row in rows if row.moment == latest]
     withdrawn = [place for place, row in enumerate(last) if row.decision == WITHDRAW]
     return last[withdrawn[-1] + 1 :] or last[withdrawn[-1] :] if withdrawn else last
 

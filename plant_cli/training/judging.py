@@ -64,8 +64,8 @@ class Gain:
     high: float
 
     def __str__(self) -> str:
-        size = f"MAP {100 * self.difference:+z.1f} points [{100 * self.low:z.1f}, {100 * self.high:z.1f}]"
-        return f"{size}, 95% interval over documents"
+        inside = f"[{100 * self.low:z.1f}, {100 * self.high:z.1f}]"
+        return f"MAP {100 * self.difference:+z.1f} points {inside}, 95% interval over documents"
 
 
 def find_families(component: ComponentLookup) -> list[Family]:

@@ -111,6 +111,21 @@ def test_conflicts_are_listed_and_change_nothing(scored: Any) -> None:
     assert found.data["conflicts"][0]["label"] == a
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("2026-10-25T02:50:00+02:00", "2026-10-25T02:10:00+01:00"),  # the hour is repeated
+        ("on Tuesday", "2026-01-01"),
+    ],
+)
+def test_times_are_compared_as_moments(scored: Any, earlier: str, later: str) -> None:
+    a, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
+    rows = [row("1", a, "reject", time=later), row("1", a, "accept", time=earlier)]
+    found, [record] = scored.read(rows)
+    assert (found.summary["accepted"], found.summary["rejected"]) == (0, 1)
+    assert record["time"] == later
+
+
 def test_the_later_decision_of_one_person_counts(scored: Any) -> None:
     a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
     rows = [
