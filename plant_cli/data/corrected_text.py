@@ -61,14 +61,14 @@ def replace_values(
     text: str, name: str, before: Sequence[Any], cells: Mapping[int, _Cell], added: _Rows
 ) -> str | None:
     """JSON lines whose key `name` has these values before, with others in some rows, and with
-    rows at the end; None where the text is not read back as those values.
+    rows at the end; None where a line that changes is not read back as its value.
     """
     lines = text.splitlines(keepends=True)
     filled = [number for number, line in enumerate(lines) if line.strip(f"{BOM} \t\r\n")]
     if len(filled) != len(before):
         return None
     for row, cell in cells.items():
-        replaced = _replace_value(lines[filled[row]], name, cell)
+        replaced = _replace_value(lines[filled[row]], name, before[row], cell)
         if replaced is None:
             return None
         lines[filled[row]] = replaced
@@ -84,10 +84,13 @@ def replace_values(
     return _append("".join(lines), more)
 
 
-def _replace_value(line: str, name: str, cell: _Cell) -> str | None:
-    """A line of JSON with another value for a key."""
+def _replace_value(line: str, name: str, before: Any, cell: _Cell) -> str | None:
+    """A line of JSON with another value for a key; None if the key has not this value before."""
     bare = line.removeprefix(BOM)
-    wanted = {**json.loads(bare), name: cell}
+    known = json.loads(bare)
+    if known.get(name) != before:
+        return None
+    wanted = {**known, name: cell}
     for found in re.finditer(rf"{re.escape(json.dumps(name, ensure_ascii=False))}\s*:(\s*)", bare):
         try:
             _, end = json.JSONDecoder().raw_decode(bare, found.end())

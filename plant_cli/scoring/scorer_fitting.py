@@ -94,7 +94,7 @@ def fit_scorers(
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     titles = (
         _find_titles(labels, reporter)
-        if any(spec.needs_names for spec, _ in chosen)
+        if any(spec.needs_names or spec.zero_shot for spec, _ in chosen)
         else labels.titles
     )
     given = _gather_input(train, words, titles, labels.alternatives, analyser, reporter, seed, rule)

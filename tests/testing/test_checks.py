@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import (
     BackboneSpec,
+    ComponentError,
     Dataset,
     DatasetSpec,
     Documents,
@@ -529,3 +530,18 @@ def test_signals() -> None:
     stopped(
         signals.values_fall_then_rise_where_declared, _signal(peaked, quasi_convex=True), "a peak"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "raised"),
+    [(ModuleNotFoundError("no such package"), pytest.skip.Exception), (None, ComponentError)],
+)
+def test_a_scorer_is_passed_over_only_where_a_package_is_missing(
+    cause: Exception | None, raised: type[BaseException]
+) -> None:
+    def fit(options: NoOptions, given: ScorerInput) -> FittedScorer:
+        raise ComponentError("cannot be fitted", where="w", expected="e", todo="t") from cause
+
+    spec = ScorerSpec(name="odd", summary="O.", fit=fit, load=lambda *_: None)
+    with pytest.raises(raised):
+        scorers.scores_are_top_lists(spec)
