@@ -14,6 +14,7 @@ from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, U
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
 from plant_cli.data.files import hash_file, refuse_replacing, require_free
 from plant_cli.data.loading import guess_text
+from plant_cli.data.object_stores import fetching, sending
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.data.shares import Shard
@@ -44,6 +45,16 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """Score new texts and show the best labels, or write them to a table or a sheet; the run
     does not change.
     """
+    refuse_replacing(options.output, options.path)
+    refuse_replacing(options.sheet, options.path, options.output)
+    with (
+        sending(options.output, context.reporter, force=context.force) as output,
+        fetching(options.path, context.reporter) as path,
+    ):
+        return _suggest(context, options.model_copy(update={"output": output, "path": path}))
+
+
+def _suggest(context: StageContext, options: SuggestOptions) -> Result:
     files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
     if options.shard is not None:
@@ -230,8 +241,6 @@ def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Pat
             expected="words to label",
             todo="give a text, or a table of texts",
         )
-    refuse_replacing(options.output, options.path)
-    refuse_replacing(options.sheet, options.path, options.output)
     if options.to is not None and options.output is None and not (options.to == "annif" and speaks):
         todo = (
             "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON "

@@ -23,6 +23,7 @@ from typing import Any
 from uuid import uuid4
 
 from plant_cli.api.errors import ArtefactError, PlantError, UsageError, damaged_file
+from plant_cli.data.object_stores import is_address
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
 FULL_DISK = {
@@ -95,7 +96,16 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
-    """Refuse an output that is there already; what a killed process left of it is removed."""
+    """Refuse an output that is there already, or an address of an object store; what a killed
+    process left of it is removed.
+    """
+    if is_address(path):
+        raise UsageError(
+            "this is written to no object store",
+            where=str(path),
+            expected="a path of this machine (`plant suggest -O` takes an address, too)",
+            todo="choose a path, and send what is written there",
+        )
     require_place(path.absolute().parent)
     _remove_orphans(path.absolute())
     alike = path.is_dir() == folder

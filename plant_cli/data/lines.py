@@ -38,6 +38,7 @@ from plant_cli.api import (
 from plant_cli.api.errors import first_names
 from plant_cli.data.file_kinds import HEAD, refuse_kind, refuse_members
 from plant_cli.data.files import naming_full_disk, replacing
+from plant_cli.data.object_stores import is_address
 from plant_cli.data.quotes import QUOTES_EXPECTED
 
 WRITTEN = (".gz", ".zst", ".bz2", ".xz")  # suffixes of packed files
@@ -167,7 +168,12 @@ def _require_plain(path: Path, expected: str) -> None:
         )
         near = near_names(path.name, tables)
         expected = near if near.startswith("did you mean") else expected
-        todo = f"check the path; relative paths start at {Path.cwd()}"
+        todo = (
+            "copy it to this machine first; texts of `plant suggest` alone are read from an "
+            "object store"
+            if is_address(path)
+            else f"check the path; relative paths start at {Path.cwd()}"
+        )
         raise DataError(
             "there is no such file", where=str(path), expected=expected, todo=todo
         ) from error

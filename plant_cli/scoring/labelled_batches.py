@@ -5,6 +5,7 @@ a table, a batch at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -60,16 +61,17 @@ def add_columns(batch: Any, columns: Columns) -> Any:
         return batch.assign(**columns)
     if kind == "mapping":
         return {**batch, **{name: _as_objects(values) for name, values in columns.items()}}
-    added = [pl.Series(name, values, dtype=_dtype(name)) for name, values in columns.items()]
     if kind == "polars":
-        return batch.with_columns(added)
-    for series in added:
-        batch = batch.append_column(series.name, series.to_arrow())
+        numbers, words = pl.List(pl.Float64), pl.List(pl.String)
+        return batch.with_columns(
+            pl.Series(name, values, dtype=numbers if name == "scores" else words)
+            for name, values in columns.items()
+        )
+    arrow: Any = import_module("pyarrow")  # polars would give large lists, which Spark refuses
+    for name, values in columns.items():
+        item = arrow.float64() if name == "scores" else arrow.string()
+        batch = batch.append_column(name, arrow.array(values, arrow.list_(item)))
     return batch
-
-
-def _dtype(name: str) -> pl.DataType:
-    return pl.List(pl.Float64 if name == "scores" else pl.String)
 
 
 def _as_objects(values: Sequence[Sequence[Any]]) -> Any:

@@ -107,6 +107,24 @@ def test_the_answers_to_all_shares_are_those_to_all_texts(trained: Any, tmp_path
     assert parts.equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
 
+def test_texts_and_labels_of_an_object_store(
+    trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = fsspec.filesystem("memory")
+    store.mkdir("clinic")
+    frame = pl.DataFrame({"doc_id": ["a", "b"], "text": ["fever", "cough"]})
+    frame.write_parquet(tmp_path / "new.parquet")
+    store.put_file(str(tmp_path / "new.parquet"), "clinic/new.parquet")
+    trained(path=str(tmp_path / "new.parquet"), output=str(tmp_path / "here.parquet"))
+    trained(path="memory://clinic/new.parquet", output="memory://clinic/labels.parquet")
+    found = pl.read_parquet(store.cat_file("clinic/labels.parquet"))
+    assert found.equals(pl.read_parquet(tmp_path / "here.parquet"))
+    with pytest.raises(UsageError, match="would replace"):
+        trained(path="memory://clinic/new.parquet", output="memory://clinic/new.parquet")
+
+
 def test_a_stream_has_no_shares(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = io.BytesIO(b'{"text": "fever"}\n')
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
