@@ -3,7 +3,6 @@ starts).
 """
 
 import signal
-import sys
 
 
 def main() -> None:
@@ -20,9 +19,7 @@ def main() -> None:
         run()
 
     limit = find_limit()
-    if limit is None or any(
-        word.startswith("--launch") for word in sys.argv
-    ):  # each process that a launcher starts is watched
+    if limit is None:
         work()
     else:
         run_watched(work, limit)

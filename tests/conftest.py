@@ -184,7 +184,7 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
     """
     started: list[subprocess.Popen[str]] = []
 
-    def start(count: int, *arguments: str, launched: bool = True) -> list[subprocess.Popen[str]]:
+    def start(count: int, *arguments: str) -> list[subprocess.Popen[str]]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -200,7 +200,7 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
                 subprocess.Popen(
                     [sys.executable, "-m", "plant_cli", *arguments],
                     cwd=tmp_path,
-                    env={**os.environ, **(meeting | own if launched else {})},
+                    env={**os.environ, **meeting, **own},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -220,8 +220,8 @@ def launch(
 ) -> Callable[..., list[tuple[int, str, str]]]:
     """Starts such processes and waits for all: exit code, stdout and stderr of each."""
 
-    def wait(count: int, *arguments: str, launched: bool = True) -> list[tuple[int, str, str]]:
-        processes = start_processes(count, *arguments, launched=launched)
+    def wait(count: int, *arguments: str) -> list[tuple[int, str, str]]:
+        processes = start_processes(count, *arguments)
         said = [process.communicate(timeout=300) for process in processes]
         return [
             (process.returncode, *texts) for process, texts in zip(processes, said, strict=True)

@@ -16,7 +16,7 @@ from plant_cli.api import Request, ResourceError, StageSpec, UsageError
 from plant_cli.api.context import DEFAULT_RUN
 from plant_cli.cli.failures import report_failures
 from plant_cli.cli.flags import GENERAL
-from plant_cli.cli.launching import launch, run_together
+from plant_cli.cli.launching import run_together
 from plant_cli.cli.output import show_result
 from plant_cli.cli.progress import ConsoleReporter
 from plant_cli.cli.streams import silence
@@ -73,8 +73,6 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         report_failures(owner.distribution if owner else "plant-cli", registry),
         refuse_bytes({**given, GENERAL: general}),
     ):
-        if "launch" in general:
-            launch(general["launch"], sys.argv[1:])
         request = Request(
             registry=registry,
             run_path=general.get("run", DEFAULT_RUN),

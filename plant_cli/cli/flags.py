@@ -244,7 +244,6 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
         "--tag B reads it."
     )
     grown = "Go on with the corpus of the run, which has grown: what follows from it is made anew."
-    launch = "Share the work between the processes that this file of `accelerate config` describes."
     rows: list[tuple[bool, bool, Any, str, str]] = [  # wanted, everyday, type, flag and value, text
         (
             spec.needs_run,
@@ -277,7 +276,6 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
             "Continue what was interrupted or failed.",
         ),
         ("continue" in spec.takes, True, bool, "--continue", grown),
-        (spec.parallel, False, Path, "--launch FILE", launch),
         (True, not spec.writes, Format, "--format FORMAT", f"Format of the result: {formats}."),
         (True, False, bool, "-q, --quiet", "No progress, notes or hints on stderr."),
         (

@@ -1,17 +1,12 @@
-"""Processes that work together: the number of this one, and the file that describes how to
-start them.
-"""
+"""Processes that work together: how many there are, and which of them this is."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-from plant_cli.api.errors import UsageError, first_line
+from plant_cli.api.errors import UsageError
 from plant_cli.api.options import MachineSection
 
 TOGETHER = (
@@ -127,38 +122,3 @@ def _read(name: str, least: int, most: int | None = None) -> int:
             f"{' '.join(TOGETHER)}",
         )
     return value
-
-
-def read_launch(file: Path) -> dict[str, Any]:
-    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if
-    the number of processes is missing.
-    """
-    import yaml  # help needs no YAML
-
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise _refused(file, f"the launch file cannot be read: {first_line(error)}") from error
-    except RecursionError as error:
-        raise _refused(file, "the launch file cannot be read: it is nested too deeply") from error
-    description = {"num_machines": 1, **(content if isinstance(content, dict) else {})}
-    for key in ("num_processes", "num_machines"):
-        count = description.get(key)
-        if type(count) is not int or count < 1:
-            raise _refused(
-                file, f"the launch file does not say how many processes run: {key} is {count!r:.60}"
-            )
-    return description
-
-
-def _refused(file: Path, what: str) -> UsageError:
-    where, expected = (
-        str(file),
-        "YAML with num_processes and where they run, as `accelerate config` writes it",
-    )
-    return UsageError(
-        what,
-        where=where,
-        expected=expected,
-        todo=f"accelerate config --config_file {shlex.quote(str(file))}",
-    )

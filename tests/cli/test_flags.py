@@ -167,8 +167,8 @@ def test_an_argument_of_the_stage_makes_a_flag_of_that_of_a_shared_section() -> 
 
 
 def test_what_every_command_has_is_no_name_for_an_option() -> None:
-    """The registry refuses stages whose options are called so; `recipe` and `launch` are
-    options of some actions.
+    """The registry refuses stages whose options are called so; `recipe` is an
+    option of some actions.
     """
     general = [flag for flag in stage_flags(SPEC, installed()) if flag.section == GENERAL]
     names = [

@@ -1,9 +1,10 @@
-"""The examples for clusters, with two workers of this machine: the sum of the shards is what
-one process counts, to the last bit.
+"""The scripts for Slurm, with two processes of this machine: the sum of the shards is what one
+process counts, to the last bit, and a network is trained by both.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -52,52 +53,6 @@ def same(first: Path, second: Path) -> bool:
         pl.read_parquet(first / "mig" / name).equals(pl.read_parquet(second / "mig" / name))
         for name in FILES
     )
-
-
-def test_dask_with_two_workers(corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    arguments = [
-        str(corpus),
-        str(tmp_path / "shards"),
-        str(tmp_path / "run"),
-        "--shards",
-        "3",
-        "--workers",
-        "2",
-        "--k",
-        "20",
-    ]
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "dask_shards.py"), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert all(f"shard {number}/3 is done" in done.stderr for number in (1, 2, 3))
-    assert same(tmp_path / "run", corpus.parent / "whole")
-
-
-def test_dask_converts_with_two_workers(corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    arguments = [
-        str(corpus),
-        str(tmp_path / "convert"),
-        "--command",
-        "convert",
-        "--shards",
-        "2",
-        "--workers",
-        "2",
-    ]
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "dask_shards.py"), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert converted(tmp_path / "convert").equals(pl.read_parquet(corpus))
 
 
 def converted(folder: Path) -> pl.DataFrame:
@@ -154,3 +109,64 @@ def test_slurm_labels_texts(corpus: Path, tmp_path: Path) -> None:
     found = pl.read_parquet(tmp_path / "labelled" / "*.parquet")
     assert len(found) == 200
     assert found.equals(pl.read_parquet(whole))
+
+
+def stand_in(folder: Path, **scripts: str) -> dict[str, str]:
+    """An environment in which these commands are others."""
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / name).chmod(0o755)
+    programs = Path(sys.executable).parent
+    return {**os.environ, "PATH": f"{folder}:{programs}:{os.environ['PATH']}"}
+
+
+def test_slurm_trains_a_network_on_two_machines(corpus: Path, tmp_path: Path) -> None:
+    """Both machines are this one; the same command once more has nothing left to do."""
+    environment = stand_in(
+        tmp_path,
+        scontrol="echo 127.0.0.1",
+        srun='SLURM_NODEID=0 "$@" & one=$!; SLURM_NODEID=1 "$@" & two=$!; wait $one && wait $two',
+        torchrun=f'exec {sys.executable} -m torch.distributed.run "$@"',
+    )
+    environment |= {"SLURM_JOB_NODELIST": "two", "SLURM_NNODES": "2", "OMP_NUM_THREADS": "1"}
+    environment |= {"SLURM_JOB_ID": str(os.getpid()), "CUDA_VISIBLE_DEVICES": ""}
+    options = "--epochs 1 --head random --init random --scorers none --set model.backbone.name=tiny"
+    command = ["bash", str(EXAMPLES / "slurm-finetune.sh"), str(corpus), *options.split()]
+    for said in ("next: plant eval", "unchanged, skipped"):
+        done = subprocess.run(
+            [*command, "--run", str(tmp_path / "run")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr
+    record = json.loads((tmp_path / "run" / "finetune" / "stage.json").read_text("utf-8"))
+    assert record["environment"]["processes"] == 2
+
+
+def test_slurm_starts_accelerate_where_a_network_is_shared(tmp_path: Path) -> None:
+    """What would be started on each machine."""
+    environment = stand_in(
+        tmp_path,
+        scontrol="echo first; echo second",
+        srun='SLURM_NODEID=0 "$@"; SLURM_NODEID=1 "$@"',
+        accelerate='echo "$@"',
+    )
+    environment |= {"SLURM_JOB_NODELIST": "two", "SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "4"}
+    environment |= {"SLURM_JOB_ID": "7", "SHARED": "fsdp.yaml"}
+    found = subprocess.run(
+        ["bash", str(EXAMPLES / "slurm-finetune.sh"), "--run", "run"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.splitlines() == [
+        "launch --config_file fsdp.yaml --num_machines 2 --num_processes 8 "
+        f"--machine_rank {rank} --main_process_ip first --main_process_port 20007 "
+        "-m plant_cli finetune --resume --run run"
+        for rank in (0, 1)
+    ]

@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -40,6 +42,21 @@ def run(launch: Launch, count: int, *arguments: str) -> str:
     assert [code for code, _, _ in ended] == count * [0], "\n".join(error for _, _, error in ended)
     assert not any(out for _, out, _ in ended[1:])
     return ended[0][2]
+
+
+def start_by(launcher: Sequence[str], folder: Path, *arguments: str) -> str:
+    """What is said on stderr by a command that a launcher starts."""
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, "--", "plant_cli", *arguments],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 @pytest.fixture
@@ -268,11 +285,9 @@ def test_what_does_not_fit_is_shared_between_processes(
         "".join(line for line in description if "_config" not in line or way.lower() in line)
     )
     with keeping_states(tmp_path / "two" / "finetune"):
-        ((code, _, error),) = launch(
-            1, *command, "--run", "two", "--launch", "two.yaml", launched=False
-        )
-    assert code == 0, error
-    assert told in error
+        launcher = ["accelerate.commands.launch", "--config_file", "two.yaml", "-m"]
+        said = start_by(launcher, tmp_path, *command, "--run", "two")
+    assert told in said
     rows = [
         [json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()]
         for folder in ("one", "two")
@@ -301,11 +316,22 @@ def test_what_does_not_fit_is_shared_between_processes(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
+@pytest.mark.parametrize(
+    ("stage", "options"),
+    [
+        ("pretrain-attn", []),
+        ("finetune", ["--head", "random", "--init", "random", "--scorers", "none"]),
+    ],
+)
 def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
-    launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
+    launch: Launch,
+    start_processes: Callable[..., Any],
+    tmp_path: Path,
+    stage: str,
+    options: list[str],
 ) -> None:
     command = [
-        "pretrain-attn",
+        stage,
         "--run",
         "two",
         *BACKBONE,
@@ -314,9 +340,10 @@ def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
         "3",
         "--checkpoint-minutes",
         "1e-4",
+        *options,
     ]
     first, second = start_processes(2, *command)
-    checkpoints = tmp_path / "two" / "pretrain-attn" / "checkpoints"
+    checkpoints = tmp_path / "two" / stage / "checkpoints"
     deadline = time.monotonic() + 180
     while not list(checkpoints.glob("step-*/DONE")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -325,16 +352,15 @@ def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     assert first.returncode == 6
     assert "process 1 of 2 no longer reaches the others" in said
     assert "--resume" in said
-    record = json.loads((tmp_path / "two" / "pretrain-attn" / "stage.json").read_text())
+    record = json.loads((tmp_path / "two" / stage / "stage.json").read_text())
     assert record["status"] == "failed"
     told = run(launch, 1, *command, "--resume")
     assert "resumed in epoch" in told
-    run(launch, 1, "pretrain-attn", "--run", "one", *command[3:])
+    run(launch, 1, stage, "--run", "one", *command[3:])
     expected, found = (
-        load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors")
-        for folder in ("one", "two")
+        load_file(tmp_path / folder / stage / "model.safetensors") for folder in ("one", "two")
     )
-    for name in expected.keys() - WITHOUT_EFFECT["pretrain-attn"]:
+    for name in expected.keys() - WITHOUT_EFFECT[stage]:
         assert found[name] == pytest.approx(expected[name], abs=1e-3), name
 
 
@@ -365,17 +391,12 @@ def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
-def test_a_launch_file_starts_the_processes_it_describes(launch: Launch, tmp_path: Path) -> None:
-    (tmp_path / "two.yaml").write_text("num_processes: 2\nnum_machines: 1\nuse_cpu: true\n")
+def test_torchrun_starts_two_processes(tmp_path: Path) -> None:
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     command = ["pretrain-attn", "--run", "one", *BACKBONE, *STEPS, "--epochs", "1"]
-    ((code, _, error),) = launch(1, *command, "--launch", "two.yaml", launched=False)
-    assert code == 0, error
-    assert (
-        json.loads((tmp_path / "one" / "pretrain-attn" / "stage.json").read_text())["environment"][
-            "processes"
-        ]
-        == 2
-    )
+    start_by(launcher, tmp_path, *command)
+    record = json.loads((tmp_path / "one" / "pretrain-attn" / "stage.json").read_text())
+    assert record["environment"]["processes"] == 2
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import resource
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from plant_cli.runs.processes import (
     local_rank,
     process_count,
     process_rank,
-    read_launch,
 )
 
 LAUNCHED = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -104,42 +102,6 @@ def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as launchers set it, whatever is free
     set_all(monkeypatch, {**LAUNCHED, "LOCAL_WORLD_SIZE": "3"})
     assert default_threads() == 2
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "cannot be read"),
-        ("a: [", "cannot be read"),
-        ("a: " + "[" * 5000, "nested too deeply"),
-        ("num_processes: true\n", "how many"),
-        (f"num_processes: {'x' * 9000}\n", "num_processes is 'x{59} "),
-        ("- 2\n", "how many"),
-        ("use_cpu: true\n", "how many"),
-        ("num_processes: two\n", "how many"),
-        ("num_processes: 0\n", "how many"),
-        ("num_processes: 2\nnum_machines: some\n", "num_machines is 'some'"),
-    ],
-)
-def test_a_file_that_describes_no_launch_is_refused(
-    tmp_path: Path, content: str | None, said: str
-) -> None:
-    file = tmp_path / "two.yaml"
-    if content is not None:
-        file.write_text(content)
-    with pytest.raises(UsageError, match=said) as caught:
-        read_launch(file)
-    assert caught.value.where == str(file)
-    assert "accelerate config" in caught.value.todo
-
-
-def test_a_launch_file_is_read_and_a_missing_one_can_be_made_by_a_command(tmp_path: Path) -> None:
-    file = tmp_path / "two of them.yaml"
-    with pytest.raises(UsageError) as caught:
-        read_launch(file)
-    assert caught.value.todo == f"accelerate config --config_file '{file}'"
-    file.write_text("num_processes: 2\nuse_cpu: true\n")
-    assert read_launch(file) == {"num_processes": 2, "num_machines": 1, "use_cpu": True}
 
 
 def test_shares_are_disjoint_and_cover_everything() -> None:

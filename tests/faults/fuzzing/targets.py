@@ -26,7 +26,6 @@ from plant_cli.api import (
     PlantError,
     SilentReporter,
     StageSpec,
-    UsageError,
 )
 from plant_cli.data.documents import tidy_dataset
 from plant_cli.data.loading import load_dataset
@@ -35,7 +34,6 @@ from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold
 from plant_cli.registry import Registry, installed
-from plant_cli.runs.processes import read_launch
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_sets
 from plant_cli.runs.steps import resolve_steps
 from plant_cli.testing.contexts import make_context
@@ -271,10 +269,6 @@ def _recipes() -> st.SearchStrategy[Files]:
 
 
 def _read_recipe(files: Files, folder: Path) -> None:
-    try:
-        read_launch(Path("recipe.yaml"))  # YAML, too
-    except UsageError as error:
-        check_message(error)
     parse_sets(files["sets"].decode("utf-8", "surrogatepass").splitlines())
     resolve_steps(load_recipe("recipe.yaml"), RecipeLayer(), installed())
 
