@@ -31,6 +31,10 @@ class Documents:
     """Index of each word of all documents, in order, int32 [T]."""
     ends: npt.NDArray[np.int64]
     """Start of each document in `numbers`, and end of the last one, int64 [B + 1]."""
+    texts: Sequence[str] | None = None
+    """The documents as they were written [B]; None where nothing asks for them
+    (`ScorerSpec.needs_texts`).
+    """
 
     def __post_init__(self) -> None:
         protect(self)
@@ -110,6 +114,9 @@ class Documents:
             vocabulary=self.vocabulary,
             numbers=numbers,
             ends=np.append(0, np.cumsum(stops - starts)),
+            texts=None
+            if self.texts is None
+            else [self.texts[row] for row in np.arange(len(self))[rows].tolist()],
         )
 
 

@@ -308,6 +308,10 @@ class ScorerSpec(Spec):
     """True if it asks for the relevance of words (`ScorerInput.relate`); it is then fitted anew
     when the run's `plant mig` has changed.
     """
+    needs_texts: bool = False
+    """True if it reads texts as they were written (`Documents.texts`); without it train comes
+    without them.
+    """
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
     memory: Function[Callable[[Any, int], int] | None] = Function(

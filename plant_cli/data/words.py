@@ -6,6 +6,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, compress
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import regex
 from scipy.sparse import csr_array
 
-from plant_cli.api.corpus import WordRule
+from plant_cli.api.corpus import Analyser, WordRule
 from plant_cli.api.scorers import Documents, short_ends
 
 # Scripts that write no spaces between words. Each character (with its marks) is a word, and so is
@@ -324,6 +325,11 @@ def number_words(texts: Iterable[Iterable[str]]) -> Documents:
     )
 
 
+def split_texts(texts: Sequence[str], analyser: Analyser) -> Documents:
+    """Texts as words, beside the texts themselves."""
+    return replace(number_words(map(analyser.spell, texts)), texts=texts)
+
+
 def join_documents(parts: Sequence[Documents]) -> Documents:
     """Documents after one another, over one vocabulary; one part is not copied."""
     if len(parts) == 1:
@@ -344,8 +350,8 @@ def drop_unused(documents: Documents) -> Documents:
     """The same documents with a vocabulary of their own words alone."""
     used = np.bincount(documents.numbers, minlength=len(documents.vocabulary)) > 0
     numbers = (np.cumsum(used, dtype=np.int32) - 1)[documents.numbers]
-    return Documents(
-        vocabulary=tuple(compress(documents.vocabulary, used)), numbers=numbers, ends=documents.ends
+    return replace(
+        documents, vocabulary=tuple(compress(documents.vocabulary, used)), numbers=numbers
     )
 
 

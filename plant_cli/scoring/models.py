@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plant_cli.api import Analyser, Corpus, Documents, MachineSection, NetworkSpec, Reporter
 from plant_cli.api.components import ComponentLookup
-from plant_cli.data.words import number_words
+from plant_cli.data.words import split_texts
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, score_parts
 from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.scorer_files import read_scorers
@@ -80,10 +80,12 @@ class TrainedModel:
 
     def split(self, texts: Sequence[str]) -> Documents:
         """Texts as words, one a document."""
-        return number_words(map(self.analyser.spell, texts))
+        return split_texts(texts, self.analyser)
 
     def _words(self, texts: Sequence[str], scoring: Scoring) -> Documents:
-        return self.split(texts) if scoring.words is None else scoring.words()
+        if scoring.words is None:
+            return self.split(texts)
+        return replace(scoring.words(), texts=texts)
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """The k best labels of each text that are not excluded."""

@@ -14,7 +14,7 @@ and the p_i are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -145,9 +145,8 @@ def explain_labels(
     scorers, documents, explained = scored.scorers, scored.documents, []
     for row, chosen in enumerate(labels):
         words = documents.take(np.array([row]))
-        document = number_words(
-            [[words.vocabulary[number] for number in words.numbers.tolist()]]
-        )  # whose vocabulary is its own
+        spelt = [words.vocabulary[number] for number in words.numbers.tolist()]
+        document = replace(number_words([spelt]), texts=words.texts)  # its own vocabulary
         sums = ScoreSums.of(
             combination,
             chosen,

@@ -155,20 +155,16 @@ def _gather_input(
     rule: RelevanceRule,
 ) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
-    names: list[
-        Sequence[str]
-    ] = []  # words of the title and the other names of each label, each name once
-    label_of: list[int] = []
+    names, spelt, label_of = list[str](), list[tuple[str, ...]](), list[int]()
     for label, (title, others) in enumerate(zip(titles, alternatives, strict=True)):
-        spelt = [
-            name
-            for name in dict.fromkeys(
-                tuple(analyser.spell(name or "")) for name in (title, *others)
-            )
-            if name
-        ]
-        names += spelt
-        label_of += [label] * len(spelt)
+        known = set[tuple[str, ...]]()  # the words of its names
+        for name in (title, *others):
+            own = tuple(analyser.spell(name or ""))
+            if name and own and own not in known:
+                known.add(own)
+                names.append(name)
+                spelt.append(own)
+                label_of.append(label)
     kept, ends = train.gold, short_ends(train.gold.indptr)
     # Columns in 64 bits would widen, for each product, those of the documents, too.
     gold = csr_array(
@@ -179,7 +175,7 @@ def _gather_input(
         documents=words,
         doc_ids=tuple(train.doc_ids),
         gold=gold,
-        names=number_words(names),
+        names=replace(number_words(spelt), texts=names),
         label_of=np.array(label_of, dtype=np.int64),
         rows=np.sort(sample).astype(np.int64),
         reporter=reporter,

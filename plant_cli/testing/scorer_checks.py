@@ -78,6 +78,7 @@ def read_sample(texts: Sequence[str]) -> Documents:
         vocabulary=tuple(rows),
         numbers=numbers,
         ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64),
+        texts=texts,
     )
 
 

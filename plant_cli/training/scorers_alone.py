@@ -140,16 +140,17 @@ def fit_chosen(
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
-    train, words, limit = (
-        corpus.gold_labels("train"),
-        given.words("train"),
-        given.machine.memory_limit,
-    )
+    chosen = [given.component(ScorerSpec, one) for one in options.chosen_scorers]
+    needs_texts = any(spec.needs_texts for spec, _ in chosen)
+
+    def read(name: SplitName) -> Documents:
+        words = given.words(name)
+        return replace(words, texts=corpus.split(name).texts) if needs_texts else words
+
+    train, words, limit = corpus.gold_labels("train"), read("train"), given.machine.memory_limit
     if rows is not None:
         train, words = train.take(rows), drop_unused(words.take(rows))
-    if any(
-        hasattr(given.component(ScorerSpec, one)[1], "pieces") for one in options.chosen_scorers
-    ):  # it compares documents
+    if any(hasattr(options, "pieces") for _, options in chosen):  # it compares documents
         free_disk = shutil.disk_usage(given.session.folder).free
         labels = train.gold.nnz / max(1, len(words))
         most = None if limit is None else read_size(limit)
@@ -171,14 +172,14 @@ def fit_chosen(
     )
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
-            [given.component(ScorerSpec, one) for one in options.chosen_scorers],
+            chosen,
             train,
             words,
             corpus.labels,
             corpus.analyser,
             given.session.reporter,
             seed=given.machine.seed,
-            validation=given.words("validation")
+            validation=read("validation")
             if rows is None and corpus.has_split("validation")
             else None,
             allow_missing=options.allow_missing,

@@ -27,8 +27,8 @@ class DenseOptions(Options):
         "Encoder that reads names and documents; minilm knows English alone, and is faster.",
     )
     words: int = option(
-        12,
-        "Words read of a document, from its beginning (texts often begin with a title).",
+        24,
+        "Words read of a document's first line, at most (texts often begin with a title).",
         ge=1,
     )
     examples: int = option(
@@ -50,6 +50,7 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
             source="mean states of multilingual-e5-small or all-MiniLM-L6-v2",
             fit="plant_dense.label_vectors:fit",
             load="plant_dense.label_vectors:DenseScorer.load",
+            needs_texts=True,
             zero_shot=True,
         )
     ]

@@ -8,6 +8,7 @@ apart.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,7 +47,8 @@ from plant_dense import DenseOptions
 
 Floats32 = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
-NAME_WEIGHT = 3.0  # a name counts as so many training documents
+NAME_WEIGHT = 10.0  # a name counts as so many training documents
+WORDS_OF_A_TITLE = 4  # a first line that has fewer may be a heading of all texts
 DOCUMENTS_OF_MEAN = 1000  # training documents that are read in any case, at most
 READ_TOGETHER = 64  # read at a time
 EMPTY = 1e-5  # length of a vector that is nothing but rounding
@@ -57,9 +59,9 @@ def fit(options: DenseOptions, given: ScorerInput) -> FittedScorer:
     labels; the mean of documents, which knows no labels, keeps it.
     """
     encoder, rows = MeanStates(options), choose_examples(given, options.examples)
-    texts = first_words(given.documents.take(rows), options.words)
+    texts = read_beginnings(given.documents.take(rows), options.words)
     states = encoder.read(texts, given.reporter, "dense: documents")
-    names = encoder.read(first_words(given.names), given.reporter, "dense: names")
+    names = encoder.read(given.names.texts or [], given.reporter, "dense: names")
     mean = states.mean(axis=0)
     documents, gold = normalise(states - mean), csr_array(given.gold[rows].astype(np.float32))
     if not options.examples:
@@ -67,7 +69,7 @@ def fit(options: DenseOptions, given: ScorerInput) -> FittedScorer:
     keys = LabelKeys.make(names, given.label_of, np.asarray(gold.T @ documents))
     scorer = DenseScorer(
         options=options,
-        names=[*first_words(given.names), ""],
+        names=[*(given.names.texts or []), ""],
         vectors=normalise(keys.vectors).astype(np.float16),
         name_of=keys.name_of,
         label_of=keys.label_of,
@@ -99,13 +101,20 @@ def choose_examples(given: ScorerInput, examples: int) -> Integers:
     return np.array(chosen, dtype=np.int64)
 
 
-def first_words(documents: Documents, words: int | None = None) -> list[str]:
-    """The first words of each document, or all, as texts."""
-    vocabulary, numbers = documents.vocabulary, documents.numbers
-    return [
-        " ".join(vocabulary[word] for word in numbers[first:last][:words].tolist())
-        for first, last in pairwise(documents.ends.tolist())
-    ]
+def read_beginnings(documents: Documents, words: int) -> list[str]:
+    """The first line of each text as it is written, so many words at most; of a text whose first
+    lines are very short, such as `FINAL REPORT`, also the next.
+    """
+    assert documents.texts is not None  # the spec asks for them
+    beginnings = []
+    for text in documents.texts:
+        read: list[str] = []
+        for line in io.StringIO(text):
+            read += line.split(maxsplit=words)[:words]
+            if len(read) >= WORDS_OF_A_TITLE:
+                break
+        beginnings.append(" ".join(read[:words]))
+    return beginnings
 
 
 def normalise(vectors: Floats32) -> Floats32:
@@ -213,7 +222,7 @@ class DenseScorer:
     """Scores by the cosine of a document's beginning with the vectors of labels."""
 
     options: DenseOptions  # which encoder reads, and how many words
-    names: Sequence[str]  # words of each name, and none for labels without names [M + 1]
+    names: Sequence[str]  # and an empty one for labels without names [M + 1]
     vectors: npt.NDArray[np.float16]  # of labels, of length 1 [K, H]
     name_of: Integers  # the name of each, −1: none [K]
     label_of: Integers  # the label of each, rising [K]
@@ -238,7 +247,7 @@ class DenseScorer:
         """Vectors of documents, of length 1 [B, H]; read once."""
 
         def read() -> Floats32:
-            texts = first_words(documents, self.options.words)
+            texts = read_beginnings(documents, self.options.words)
             return normalise(self.encoder.read(texts, SilentReporter(), "dense") - self.mean)
 
         return documents.remember(("plant_dense.vectors", self), read)

@@ -41,7 +41,7 @@ from plant_cli.api import (
 from plant_cli.api.components import ComponentLookup
 from plant_cli.api.context import Cell
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.words import number_words
+from plant_cli.data.words import split_texts
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
@@ -619,7 +619,7 @@ class Planner:
         )
 
     def _split(self, texts: Sequence[str]) -> Documents:
-        return number_words(map(self._corpus.analyser.spell, texts))
+        return split_texts(texts, self._corpus.analyser)
 
 
 def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:

@@ -76,6 +76,7 @@ class NeighboursOptions(SimilarityOptions):
         gt=0,
     )
     lead: int = option(12, LEAD, ge=0)
+    names: bool = option(True, "Whether names of labels count as documents of their labels.")
     exact: int = option(
         MANY_DOCUMENTS,
         "Training documents up to which all are compared; beyond, those that share rare terms.",

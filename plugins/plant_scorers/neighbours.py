@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import keep_best, pack_matrix, pack_strings, top_k, unpack_matrix, unpack_strings
@@ -24,25 +24,37 @@ NEIGHBOURS_NAMED = 2  # training documents of a reason
 
 
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
-    """Vectors of the training documents; left-out scores compare a document with the others."""
-    pieces = options.cuts_words(len(given.documents))
-    views = [Train.fit(given.documents, pieces=pieces, reporter=given.reporter)]
-    if options.lead:
-        views.append(
-            Train.fit(
-                cut_leads(given.documents, options.lead), pieces=pieces, reporter=given.reporter
-            )
+    """Vectors of the training documents, and of names; left-out scores compare a document with
+    the others.
+    """
+    pieces, views = options.cuts_words(len(given.documents)), list[Train]()
+    gold, doc_ids = given.gold.astype(np.float32), [*given.doc_ids]
+    if options.names:
+        doc_ids += [f"“{name}”" for name in given.names.texts or ()]
+        gold = csr_array(vstack([gold, _mark(given.label_of, gold.shape[1])], format="csr"))
+    for lead in (None, options.lead) if options.lead else (None,):
+        documents, names = (
+            some if lead is None else cut_leads(some, lead)
+            for some in (given.documents, given.names)
         )
+        train = Train.fit(documents, pieces=pieces, reporter=given.reporter)
+        views.append(train.add(names) if options.names else train)
     scorer = NeighbourScorer(
         options=options,
         views=views,
-        gold=given.gold.astype(np.float32),
-        doc_ids=tuple(given.doc_ids),
+        gold=gold,
+        doc_ids=tuple(doc_ids),
     )
     return FittedScorer(
         scorer=scorer,
         left_out=[scorer.compare(view, view.vectors[given.rows], given.rows) for view in views],
     )
+
+
+def _mark(label_of: npt.NDArray[np.int64], labels: int) -> csr_array:
+    """A one for the label of each name, csr [M, L] float32."""
+    cells = np.ones(len(label_of), dtype=np.float32), label_of, np.arange(len(label_of) + 1)
+    return csr_array(cells, shape=(len(label_of), labels), dtype=np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +63,9 @@ class NeighbourScorer:
 
     options: NeighboursOptions  # how many neighbours, and their weight
     views: Sequence[Train]  # the training documents, whole, then perhaps their beginnings
-    gold: csr_array  # labels of the training documents, csr [N, L] of ones
-    doc_ids: Sequence[str]  # ids of the training documents [N]
+    # labels of the training documents, and of names that count as such, csr [N, L] of ones
+    gold: csr_array
+    doc_ids: Sequence[str]  # ids of the training documents, and names in quotation marks [N]
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: whole documents, their beginnings."""

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, eye_array, hstack
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.api.scorers import short_ends
@@ -112,24 +112,30 @@ class Vectoriser:
             for terms, frequency in zip((empty.words, grams), frequencies, strict=False)
         ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
+        again = empty.count_terms(documents, documents.count_blocks(), map_blocks)
+        return fitted.keep(again, len(documents), cells, advance)
+
+    def keep(
+        self,
+        counted: Iterable[Sequence[csr_array]],
+        documents: int,
+        cells: int,
+        advance: Callable[[int], None] = lambda documents: None,
+    ) -> Train:
+        """Training documents of these counts, of so many cells together at most, as vectors."""
         sizes, scales = [], []
 
-        def weigh(counted: Sequence[csr_array]) -> csr_array:
-            advance(counted[0].shape[0])
-            weighed = list(map(weigh_counts, counted, fitted.split_weights()))
+        def weigh(counts: Sequence[csr_array]) -> csr_array:
+            advance(counts[0].shape[0])
+            weighed = list(map(weigh_counts, counts, self.split_weights()))
             scales.append(np.stack(list(map(inverse_lengths, weighed)), axis=1))
             parts = list(map(unit_rows, weighed, scales[-1].T))
             sizes.append(np.stack([np.diff(part.indptr) for part in parts], axis=1))
             return join_views(parts)
 
-        vectors = stack_rows(
-            map(weigh, empty.count_terms(documents, documents.count_blocks(), map_blocks)),
-            len(documents),
-            len(fitted.idf),
-            cells,
-        )
+        vectors = stack_rows(map(weigh, counted), documents, len(self.idf), cells)
         return Train(
-            vectoriser=fitted,
+            vectoriser=self,
             vectors=vectors,
             sizes=np.concatenate(sizes),
             scales=np.concatenate(scales),
@@ -255,6 +261,22 @@ class Train:
                 )
 
         return documents.remember(("plant_scorers.vectors", pieces), make)
+
+    def add(self, documents: Documents) -> Train:
+        """With further documents after these, which change no inverse document frequency; words
+        that these lack do not count.
+        """
+        if not len(documents):
+            return self
+        counted = list(self.vectoriser.count_terms(documents, documents.count_blocks()))
+        cells = sum(counts.nnz for block in counted for counts in block)
+        more = self.vectoriser.keep(counted, len(documents), cells)
+        return Train(
+            vectoriser=self.vectoriser,
+            vectors=csr_array(vstack([self.vectors, more.vectors], format="csr")),
+            sizes=np.concatenate([self.sizes, more.sizes]),
+            scales=np.concatenate([self.scales, more.scales]),
+        )
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays: which terms each document has, and how often those that it has more than

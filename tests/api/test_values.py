@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,13 @@ def test_counts() -> None:
     assert DOCUMENTS.counts.toarray().tolist() == [[2, 1, 0], [0, 0, 0], [0, 0, 1]]
     assert DOCUMENTS.numbers.tolist() == [0, 1, 0, 2]
     assert DOCUMENTS.ends.tolist() == [0, 3, 3, 4]
+
+
+def test_they_may_have_their_texts() -> None:
+    written = replace(DOCUMENTS, texts=("A b a", "", "C"))
+    assert written.take(np.array([2, 0])).texts == ["C", "A b a"]
+    assert written.take(slice(1, 3)).texts == ["", "C"]
+    assert DOCUMENTS.take(np.array([2, 0])).texts is None
 
 
 def test_some_of_them() -> None:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pytest
 import torch
 from plant_backbones import MULTILINGUAL_FOLDERS, packaged
+from plant_datasets.synthetic_clinic import generate
 from plant_dense import DenseOptions, label_vectors
-from plant_dense.label_vectors import MeanStates, choose_examples, fit
+from plant_dense.label_vectors import MeanStates, choose_examples, fit, read_beginnings
 from scipy.sparse import csr_array
 
 from plant_cli.api import ComponentError, Reason, TokenBatch
@@ -41,11 +42,13 @@ class Stand:
 
     hidden_size = SIZE
     read: list[int]
+    texts: set[str]  # that were read
 
     def __init__(self) -> None:
-        self.read = []
+        self.read, self.texts = [], set()
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
+        self.texts |= {*texts}
         self.words = [text.split() for text in texts]
         spans = [
             np.array([match.span() for match in re.finditer(r"\S+", text)], dtype=np.int32)
@@ -84,11 +87,11 @@ def left(vectors: Sequence[npt.NDArray[np.float64]]) -> list[npt.NDArray[np.floa
 
 
 def label_vector(label: int, documents: Sequence[int], name: bool = True) -> Any:
-    """The plain form: the name, three times, and the documents."""
+    """The plain form: the name, ten times, and the documents."""
     titled = [one for one, title in enumerate(TITLES) if title]
     names = dict(zip(titled, left([mean_of(TITLES[one]) for one in titled]), strict=True))
     texts = left([mean_of(text, 12) for text in TRAIN])
-    return 3 * names.get(label, np.zeros(SIZE)) * name + sum(texts[row] for row in documents)
+    return 10 * names.get(label, np.zeros(SIZE)) * name + sum(texts[row] for row in documents)
 
 
 def having(label: int) -> list[int]:
@@ -171,6 +174,34 @@ def test_an_empty_document_has_no_labels(stand: Stand) -> None:
     )
     [found] = fit(DenseOptions(examples=0), nothing).scorer.score(read_sample(["fever"]))
     assert found.nnz == 0
+
+
+def test_the_first_line_is_read_as_it_is_written_and_more_if_it_is_very_short() -> None:
+    texts = {
+        "Über das Recht  der Bäume\nEine Einführung": "Über das Recht der Bäume",
+        "Über das Recht der Bäume, erklärt": "Über das Recht der Bäume,",
+        "\n FINAL REPORT\nInfluenza, und mehr": "FINAL REPORT Influenza, und mehr",
+        "Recht": "Recht",
+        "": "",
+    }
+    assert read_beginnings(read_sample([*texts]), 5) == [*texts.values()]
+
+
+def test_a_run_reads_texts_as_they_are_written(stand: Stand, clinic: Any) -> None:
+    splits = generate(documents=120, labels=12, seed=3).splits
+    train, validation = (
+        {" ".join(text.split("\n")[0].split()) for text in splits[name].collect()["text"]}
+        for name in ("train", "validation")
+    )
+    clinic("finetune", flags={"finetune": {"scorers": ["words", "dense"], "network": False}})
+    assert train | validation <= stand.texts
+    for stage, options, read in [
+        ("suggest", {"text": "Severe FEVER, and chills"}, {"Severe FEVER, and chills"}),
+        ("predict", {"split": "validation"}, validation),
+    ]:
+        stand.texts.clear()
+        clinic(stage, flags={stage: options})
+        assert stand.texts == read
 
 
 def test_texts_are_read_in_batches_and_a_document_once(

@@ -50,6 +50,18 @@ def test_reasons_name_training_documents_that_have_the_label() -> None:
     } <= having
 
 
+def test_a_name_counts_as_a_document_of_its_label() -> None:
+    given = sample_scorer_input()
+    title = (given.names.texts or ())[1]
+    label, document = int(given.label_of[1]), read_sample([title])
+    options = NeighboursOptions(neighbours=1, lead=0)
+    scorer = fit(options, given).scorer
+    assert scorer.score(document)[0].toarray()[0, label] == 1
+    assert f"“{title}” (1.00)" in scorer.explain(document, [label])[0].text
+    without = fit(options.model_copy(update={"names": False}), given).scorer
+    assert "“" not in without.explain(document, [label])[0].text
+
+
 @pytest.mark.parametrize("exact", [1, len(TRAIN)])
 def test_a_document_alone_has_the_scores_it_has_among_others_and_its_words_add_up_to_them(
     exact: int,
