@@ -22,6 +22,7 @@ from plant_cli.data.shares import Shard
 from plant_cli.evaluation.results import (
     DEFAULT_METRICS,
     FEWEST_RESAMPLES,
+    MetricNames,
     ScoringOptions,
     parse_gates,
     refuse_too_few,
@@ -571,8 +572,10 @@ class SignificanceOptions(ScoringOptions):
         path=True,
         min_length=1,
     )
-    metric: list[str] = everyday(
-        [], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m"
+    metric: MetricNames = everyday(
+        [],
+        f"Only this metric (repeatable, or with commas). Default: {', '.join(DEFAULT_METRICS)}.",
+        short="-m",
     )
     bootstrap: int = everyday(1000, "Resamples for the intervals of the differences.", ge=1)
     permutations: int = option(

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from plant_cli.api import GateFailed, Options, SplitName, UsageError, near_names, option
 from plant_cli.api.options import SIZE_PATTERN
@@ -166,12 +166,23 @@ def refuse_too_few(resamples: int) -> int:
     return resamples
 
 
+def split_names(given: Any) -> Any:
+    """Names, of which several may stand together with commas between them."""
+    if not isinstance(given, list):
+        return given
+    parts = [part.strip() for item in given for part in str(item).split(",")]
+    return [part for part in parts if part]
+
+
+MetricNames = Annotated[list[str], BeforeValidator(split_names)]
+
+
 class ScoringOptions(Options):
     """Base of the options of every stage that computes metrics."""
 
-    metric: list[str] = option(
+    metric: MetricNames = option(
         [],
-        "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).",
+        "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable, or with commas).",
         level="everyday",
         short="-m",
     )

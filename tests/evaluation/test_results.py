@@ -151,3 +151,8 @@ def test_every_convention_says_all_that_it_assumes():
 def test_the_help_says_whose_way_each_is():
     assert CONVENTION_HELP.startswith("Whose way of scoring: plant (this tool's), paper (")
     assert all(f"{name} (" in CONVENTION_HELP for name in CONVENTIONS)
+
+
+def test_names_of_metrics_may_stand_together_with_commas():
+    assert ScoringOptions(metric=["P@1, P@5", "R@10[1-5]"]).metric == ["P@1", "P@5", "R@10[1-5]"]
+    assert ScoringOptions(metric=[","]).metric == []
