@@ -9,6 +9,7 @@ import re
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
@@ -229,6 +230,10 @@ def option(
         "keys": keys,
     }
     return Field(default, description=help, json_schema_extra=extra, **rules)
+
+
+everyday = partial(option, level="everyday")
+"""An option in the short help of a command."""
 
 
 def choice(

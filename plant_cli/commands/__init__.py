@@ -9,11 +9,11 @@ from functools import partial
 
 from plant_cli.api import StageSpec, hookimpl
 from plant_cli.commands import command_options as options
-from plant_cli.commands import review_options
+from plant_cli.relevance.mig_options import MigOptions
+from plant_cli.runs.recipe_options import RunOptions
 from plant_cli.training.training_options import FinetuneOptions
 
 tool = partial(StageSpec, writes=False, needs_run=False)
-corpus_action = partial(tool, group="Corpus", sections=("data",))
 look = partial(StageSpec, group="Look", looks=True)
 by_hand = partial(StageSpec, group="Train by hand")
 whole_recipe = partial(StageSpec, sections=("data", "model", "machine"), writes=False, locks=True)
@@ -27,56 +27,6 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
-    whole_recipe(
-        name="ablate",
-        group="Train by hand",
-        summary="What each part of a setup adds: train it without one part after the other, and "
-        "compare all in one table.",
-        options=options.AblateOptions,
-        run="plant_cli.commands.ablate:run",
-        help="A change is a name and values of the recipe. Stages that it does not concern are "
-        "shared; what is done is skipped.",
-        parallel=True,
-        takes=("force", "resume"),
-        order=9,
-        examples=(
-            "plant ablate paper/ablations --path data.parquet --seeds 3",
-            "plant ablate trained --change 'uniform attention: finetune.init=random' --path "
-            "data.parquet",
-        ),
-    ),
-    whole_recipe(
-        name="sweep",
-        group="Train by hand",
-        summary="Try values of a recipe and find the best ones on validation.",
-        options=options.SweepOptions,
-        run="plant_cli.commands.sweep:run",
-        help="What trials share is computed once, what is done is skipped, test is never read; "
-        "best.yaml in the run has the best values.",
-        takes=("force", "resume"),
-        order=10,
-        examples=(
-            "plant sweep trained --over finetune.rate_head=1e-4,3e-4,1e-3 --path data.parquet",
-            "plant sweep trained --over finetune.rate_head=1e-5..1e-2 --over "
-            "model.decoder.heads=1,4,8 --trials 20 --hours 2",
-        ),
-    ),
-    of_a_model(
-        name="audit",
-        group="Look",
-        summary="Labels of the corpus that may be wrong or missing (by models that have not seen "
-        "the document).",
-        options=options.AuditOptions,
-        run="plant_cli.commands.audit:run",
-        check="plant_cli.commands.requirements:require_model",
-        help="Each document is judged by a model that has not seen it. Nothing is written to the "
-        "run: a person decides in the sheet, and `plant review import` reads it.",
-        takes=("tag", "force"),
-        examples=(
-            "plant audit -O doubts.xlsx",
-            "plant audit --split train --limit 20",
-        ),
-    ),
     StageSpec(
         name="clean",
         summary="Remove from a run what can be made again: caches, checkpoints of finished "
@@ -87,102 +37,6 @@ SPECS = (
         writes=False,
         locks=True,
         examples=("plant clean --dry-run", "plant clean --run old-run"),
-    ),
-    corpus_action(
-        name="data make",
-        sections=(),
-        summary="Generate a corpus.",
-        options=options.MakeOptions,
-        run="plant_cli.commands.data:make",
-        help="Labels and gold evidence are written beside the corpus (data.labels.parquet, "
-        "data.evidence.parquet): `files` finds them.",
-        takes=("force",),
-        examples=(
-            "plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O "
-            "data.parquet",
-        ),
-    ),
-    corpus_action(
-        name="data stats",
-        summary="Describe a corpus in numbers.",
-        run="plant_cli.commands.data:stats",
-        help="Documents, labels and their frequencies, lengths, and labels that no training "
-        "document has.",
-        examples=("plant data stats data.parquet",),
-    ),
-    corpus_action(
-        name="data split",
-        summary="Split a corpus again.",
-        options=options.SplitOptions,
-        run="plant_cli.commands.data:split",
-        help="All documents are pooled and split by --sampling; documents with equal texts, or "
-        "of one --group-column, stay in one split.",
-        takes=("force",),
-        examples=("plant data split all.csv --test 0.2 -O data.parquet",),
-    ),
-    corpus_action(
-        name="data convert",
-        summary="Write a corpus in another format.",
-        options=options.ConvertOptions,
-        run="plant_cli.commands.data:convert",
-        help="In tables the columns become doc_id, text, labels and split; labels are trimmed, "
-        "and lists become JSON in CSV and TSV.",
-        takes=("force",),
-        examples=(
-            "plant data convert corpus/ data.jsonl.gz",
-            "plant data convert data.parquet out --to annif-jsonl",
-            "plant data convert data.csv parts --shard 2/4",
-        ),
-    ),
-    corpus_action(
-        name="data check",
-        summary="Look for what may be wrong with a corpus.",
-        options=options.CheckOptions,
-        run="plant_cli.commands.data_check:check_corpus",
-        help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown "
-        "labels, encodings, languages, lengths.",
-        takes=("force",),
-        examples=(
-            "plant data check data.parquet --fail-on-warning",
-            "plant data check notes.csv --backbone minilm --fix clean.parquet",
-        ),
-    ),
-    corpus_action(
-        name="data drift",
-        summary="Say how a corpus differs from an earlier one.",
-        options=options.DriftOptions,
-        run="plant_cli.commands.data_drift:drift",
-        help="Lengths, new words, labels whose frequency changed, labels that are new or gone. "
-        "All splits of a corpus are pooled.",
-        examples=(
-            "plant data drift 2024.parquet 2025.parquet",
-            "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt",
-        ),
-    ),
-    corpus_action(
-        name="data info",
-        sections=(),
-        summary="Say what is known of a published corpus.",
-        options=options.InfoOptions,
-        run="plant_cli.commands.data:info",
-        help="Licence, citation, where to get it, expected counts; with a path, the counts of "
-        "the download.",
-        examples=("plant data info", "plant data info eurlex-4k downloads/eurlex-4k"),
-    ),
-    look(
-        name="diff",
-        summary="What changed from one system to another: documents and labels, the greatest "
-        "harm first.",
-        options=options.DiffOptions,
-        run="plant_cli.commands.diff:run",
-        help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain "
-        "are greatest.",
-        sections=("machine",),
-        figures=("diff.json",),
-        examples=(
-            "plant diff finetune-baseline finetune",
-            "plant diff old-run finetune --k 5 --limit 20",
-        ),
     ),
     tool(
         name="doctor",
@@ -243,45 +97,11 @@ SPECS = (
             "plant finetune --init random --tag baseline",
         ),
     ),
-    tool(
-        name="labels diff",
-        summary="What a new edition of a vocabulary does to the labels of a model: a table of "
-        "edits to look at and change.",
-        options=options.LabelsDiffOptions,
-        run="plant_cli.commands.labels_edited:diff",
-        help="Labels that are added, titled, renamed, merged, split or retired, by id; what "
-        "replaces a label is read from SKOS "
-        "(isReplacedBy, replaces, exactMatch), from a column replaced_by, or from --mapping. "
-        "Nothing in the run changes.",
-        takes=("force",),
-        examples=(
-            "plant labels diff plant-run subjects-2026.ttl",
-            "plant labels diff plant-run icd10cm_order_2026.txt --old icd10cm_order_2025.txt "
-            "--mapping conversions.csv",
-        ),
-    ),
-    of_a_model(
-        name="labels apply",
-        summary="A new run with edited labels, from the model of another run.",
-        options=options.LabelsApplyOptions,
-        run="plant_cli.commands.labels_edited:apply",
-        help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; "
-        "example: a text that has the label. "
-        "Scorers are fitted anew, in seconds. A network stays as it is: new labels get rows from "
-        "their titles and examples, without "
-        "training. A label keeps its id when it is renamed.",
-        locks=True,
-        examples=(
-            "plant labels apply plant-run label-edits.csv --run edited",
-            "plant labels apply edited more-edits.csv --run edited-again",
-            "plant labels apply plant-run label-edits.csv --run trained --train",
-        ),
-    ),
     by_hand(
         name="mig",
         summary="Find the words that indicate each label (exact mutual information gain, "
         "training documents only).",
-        options=options.MigOptions,
+        options=MigOptions,
         source="PLANT, equation 1",
         run="plant_cli.commands.mig:run",
         help="Count, score and keep the best words of every label; write `mig.parquet`, "
@@ -399,53 +219,11 @@ SPECS = (
         run="plant_cli.commands.recipe:copy",
         examples=("plant recipe copy quickstart recipe.yaml",),
     ),
-    of_a_model(
-        name="review export",
-        summary="Write labels and their evidence to a sheet, for people to accept or reject.",
-        options=review_options.ReviewExportOptions,
-        run="plant_cli.commands.review:export_sheet",
-        check="plant_cli.commands.requirements:require_model",
-        help="One row for each label that is assigned, to be reviewed, or among the likeliest "
-        "others; the column decision is empty.",
-        takes=("tag", "force", "resume"),
-        examples=(
-            "plant review export -O review.xlsx",
-            "plant review export new.csv -O review.csv --others 10",
-            "plant review export --split validation -O review.jsonl",
-        ),
-    ),
-    StageSpec(
-        name="review import",
-        summary="Turn reviewed sheets, and the feedback of plant serve, into training records.",
-        options=review_options.ReviewImportOptions,
-        run="plant_cli.commands.review:import_sheets",
-        help="Nothing in the run changes. Rows that cannot be used go to OUTPUT.aside.jsonl, "
-        "with the reason.",
-        writes=False,
-        takes=("tag", "force"),
-        examples=(
-            "plant review import anna.csv ben.csv --texts new.csv -O corrected.jsonl",
-            "plant review import review.xlsx --into corpus.csv -O corpus-corrected.csv",
-            "plant review import feedback.jsonl --undecided keep",
-        ),
-    ),
-    tool(
-        name="review agreement",
-        summary="How far people agree who reviewed the same documents: Krippendorff's alpha.",
-        options=review_options.ReviewAgreementOptions,
-        run="plant_cli.commands.review_agreement:measure",
-        help="It compares the last decision of each person on each label of each document, and "
-        "lists where people disagree.",
-        examples=(
-            "plant review agreement new.feedback.jsonl",
-            "plant review agreement anna.xlsx ben.xlsx --format json",
-        ),
-    ),
     whole_recipe(
         name="run",
         group="Train by hand",
         summary="Run all stages of a recipe; skip what has not changed.",
-        options=options.RunOptions,
+        options=RunOptions,
         run="plant_cli.commands.run:run",
         help="The steps run in order; a finished one is skipped if its options and inputs have "
         "not changed.",
@@ -530,21 +308,6 @@ SPECS = (
             "plant train catalogue.csv",
             "plant train catalogue.csv --vocabulary subjects.csv --hours 1",
             "plant train catalogue.csv --continue",
-        ),
-    ),
-    StageSpec(
-        name="verify",
-        summary="Compare the files of a run with their recorded hashes; compute its figures "
-        "again from the predictions.",
-        options=options.VerifyOptions,
-        run="plant_cli.commands.verify:verify",
-        help="Hash every recorded file of a run, and compute its evaluations again; the exit "
-        "code is 4 unless all is as it was written.",
-        writes=False,
-        examples=(
-            "plant verify",
-            "plant verify copied-run --no-recompute",
-            "plant verify --format json",
         ),
     ),
 )

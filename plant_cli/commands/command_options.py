@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 from pydantic import field_validator, model_validator
@@ -17,8 +16,8 @@ from plant_cli.api import (
     option,
     refuse_repeated,
 )
-from plant_cli.api.options import SIZE_PATTERN
-from plant_cli.data.shares import Shard
+from plant_cli.api.options import SIZE_PATTERN, everyday
+from plant_cli.data.shares import SHARE_PATTERN, require_share
 from plant_cli.evaluation.results import (
     DEFAULT_METRICS,
     FEWEST_RESAMPLES,
@@ -29,7 +28,6 @@ from plant_cli.evaluation.results import (
 )
 from plant_cli.evaluation.targets import DEFAULT_TARGET, TARGET_HELP, parse_targets
 
-everyday = partial(option, level="everyday")  # in the short help of a command
 EXCLUDE_HELP = (
     "A label that is not suggested, beside those of plant finetune --exclude: its id or "
     "title, or a file of them (repeatable)."
@@ -39,159 +37,6 @@ TO_HELP = (
     "XMLRepository's sparse text, or a sparse matrix "
     "(.npz); the last two number labels in the order of FILE.labels.txt."
 )
-SHARE_PATTERN = r"^\d+/\d+$"  # of a corpus, such as 2/4
-
-
-def _require_share(text: str | None) -> str | None:
-    """A share that there can be; `ValueError` if it cannot."""
-    return None if text is None else str(Shard.parse(text))
-
-
-class OutputOptions(Options):
-    """Where a corpus is written."""
-
-    output: str = option(
-        help="A table (.parquet, .jsonl, .csv, .tsv) with splits, or a folder.",
-        short="-O",
-        min_length=1,
-        value="FILE",
-    )
-
-
-class MakeOptions(OutputOptions):
-    """Which generator runs, and how large its corpus is."""
-
-    dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
-    documents: int | None = everyday(
-        None, "Documents to generate (default: the generator's).", ge=1
-    )
-    labels: int | None = everyday(None, "Labels to generate (default: the generator's).", ge=1)
-    seed: int | None = everyday(
-        None, "Equal seeds give equal corpora (default: the generator's).", ge=0
-    )
-
-
-class SplitOptions(OutputOptions):
-    """How large the splits are."""
-
-    test: float = everyday(0.15, "Share of the documents for test.", ge=0, lt=1)
-    validation: float = everyday(0.05, "Share of the documents for validation.", ge=0, lt=1)
-    seed: int = option(0, "Equal seeds give equal splits.", ge=0)
-
-
-class ConvertOptions(Options):
-    """Which corpus, and where it is written."""
-
-    path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
-    output: str = option(
-        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.",
-        argument=True,
-        min_length=1,
-    )
-    to: str | None = everyday(
-        None,
-        "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is "
-        "named).",
-    )
-    compression: Literal["none", "gz", "zst"] = option(
-        "none", "How text files of the format are compressed."
-    )
-    shard: str | None = option(
-        None,
-        "Only this share of the documents, such as 2/4; all together make OUTPUT.",
-        pattern=SHARE_PATTERN,
-    )
-
-    _is_a_share = field_validator("shard")(_require_share)
-
-
-class AuditOptions(Options):
-    """Options of `audit`."""
-
-    output: str | None = everyday(
-        None,
-        "A sheet for `plant review import`: .xlsx, .csv, .tsv; .jsonl has whole texts.",
-        short="-O",
-        min_length=1,
-        value="FILE",
-    )
-    limit: int | None = everyday(
-        None, "Rows of each kind (default: 100 in a sheet, 10 on the screen).", short="-l", ge=1
-    )
-    split: SplitName | None = everyday(
-        None, "Only the documents of this split (default: train and validation)."
-    )
-    folds: int = option(
-        5,
-        "Parts of train; each is judged by scorers that are fitted on the others.",
-        ge=2,
-    )
-    micro_batch: int = option(
-        16, "Texts that a network reads at once; lower it when memory runs out.", ge=1
-    )
-
-
-class CheckOptions(Options):
-    """What is compared, what counts as failure, and where a cleaned copy goes."""
-
-    fail_on_warning: bool = everyday(
-        False, "Exit with code 4 also if there is only a warning; see also --strict."
-    )
-    backbone: Choice | None = choice(
-        "backbone",
-        None,
-        "Compare the texts with what it reads: language and length.",
-        level="everyday",
-    )
-    fix: str | None = everyday(
-        None,
-        "Write a cleaned copy; FIX.changes.tsv lists every change.",
-        min_length=1,
-        value="FILE",
-    )
-
-
-class DriftOptions(Options):
-    """Which corpora are compared, and how much is shown."""
-
-    before: str = option(
-        help="The earlier corpus; for example, the one that a model was trained on.", argument=True
-    )
-    after: str = option(help="The later corpus.", argument=True)
-    limit: int = everyday(10, "Rows of each table.", short="-l", ge=1)
-
-
-class InfoOptions(Options):
-    """Which corpus."""
-
-    name: str | None = everyday(
-        None, "A named corpus, such as eurlex-4k (default: list them).", argument=True
-    )
-    path: str | None = everyday(None, "A download of it, to be counted.", argument=True, path=True)
-
-
-class DiffOptions(Options):
-    """Options of `diff`."""
-
-    systems: list[str] = option(
-        ...,
-        "Systems A and B to compare: a folder in the run (finetune-baseline), a tag, the folder "
-        "of another run, or predictions. "
-        "Harm is what B does worse than A.",
-        argument=True,
-        path=True,
-        min_length=2,
-        max_length=2,
-    )
-    split: SplitName = everyday("test", "The split to compare on.")
-    k: int | None = option(
-        None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1
-    )
-    threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
-    label_order: str | None = option(
-        None, "For files that number their labels: a file with a label a line, from 0.", path=True
-    )
-    limit: int = everyday(10, "Documents and labels shown at either end; the files hold all.", ge=1)
 
 
 class EvalOptions(ScoringOptions):
@@ -235,79 +80,6 @@ class EvalOptions(ScoringOptions):
             raise exclusive_options("--threshold", "--thresholds")
 
 
-class MigOptions(Options):
-    """Options of `mig`."""
-
-    k: int = everyday(1000, "Words kept for each label, at most.", ge=1)
-    min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
-    sign: Literal["positive", "any"] = option(
-        "positive", "Which words count: those more often with the label, or any that tell of it."
-    )
-    norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
-        "label-max",
-        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; "
-        "global-max: divided by the largest value of all "
-        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the "
-        "signal mig.",
-    )
-    signal: Choice = choice(
-        "signal",
-        "mig",
-        "The signal that measures how strongly a word indicates a label.",
-        was="score",
-    )
-    label_text_weight: float = option(
-        0.0,
-        "Relevance added to the words of a label's title; the rarest word gets most. Words below "
-        "--min-df count, too. 0: none. "
-        "0.25 helped labels with few documents on all corpora it was tried on.",
-        ge=0,
-        le=1,
-    )
-    allow_leakage: bool = option(
-        False,
-        "Count validation and test documents as well, as the authors' code does: figures are too "
-        "good.",
-    )
-    memory: str = option(
-        "2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN
-    )
-    jobs: int | None = option(
-        None, "Threads that count (default: --threads, else all cores).", ge=1
-    )
-    shard: str | None = option(
-        None,
-        "Only count, and only this share of train, such as 2/4; see --merge.",
-        pattern=SHARE_PATTERN,
-    )
-    merge: tuple[str, ...] = option(
-        (),
-        "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).",
-        path=True,
-    )
-
-    _is_a_share = field_validator("shard")(_require_share)
-
-    @model_validator(mode="after")
-    def _jaccard_is_for_mig(self) -> MigOptions:
-        if self.norm == "jaccard" and self.signal.name != "mig":
-            raise ValueError(
-                "norm jaccard divides by the joint entropy: it needs the signal mig, not "
-                f"{self.signal.name}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _a_shard_is_counted_or_merged(self) -> MigOptions:
-        if self.shard is not None and self.merge:
-            raise ValueError("a shard is either counted (--shard) or merged (--merge)")
-        if self.allow_leakage and (self.shard is not None or self.merge):
-            raise ValueError(
-                "shards are of train alone: --allow-leakage needs to count all documents at once"
-            )
-        return self
-
-
 class MigShowOptions(Options):
     """Options of `mig show`."""
 
@@ -316,67 +88,6 @@ class MigShowOptions(Options):
         argument=True,
     )
     limit: int = everyday(20, "Words shown.", ge=1)
-
-
-class RunOptions(Options):
-    """Which recipe, and with how many seeds."""
-
-    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    seeds: int = everyday(
-        1,
-        "Train with this many seeds, from the recipe's on; stages that do not depend on the seed "
-        "run once.",
-        ge=1,
-    )
-    jobs: int = everyday(
-        1,
-        "Stages at work at once: each in a process, with its share of the cores; one card serves "
-        "several.",
-        ge=1,
-    )
-    smoke: bool = everyday(
-        False,
-        "Only try it out: 16 documents of each split, and two steps of each training; figures "
-        "mean nothing.",
-    )
-
-
-class AblateOptions(RunOptions):
-    """Options of `plant ablate`."""
-
-    change: list[str] = everyday(
-        [],
-        "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' "
-        "(repeatable).",
-    )
-
-
-class SweepOptions(Options):
-    """Options of `plant sweep`."""
-
-    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    over: list[str] = everyday(
-        ...,
-        "What to try: finetune.rate_head=1e-4,1e-3 (each) or =1e-5..1e-2 (between); repeatable.",
-        min_length=1,
-    )
-    trials: int | None = everyday(
-        None,
-        "Trainings at most: values follow from what earlier ones reached. Default: all "
-        "combinations.",
-        ge=1,
-    )
-    metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
-    hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
-    jobs: int = everyday(
-        1,
-        "Trials at work at once: each in a process, with its share of the cores; one card serves "
-        "several.",
-        ge=1,
-    )
-    figures: str | None = everyday(
-        None, "Folder for drawings: the figure over each number that was tried, as SVG and PNG."
-    )
 
 
 class CleanOptions(Options):
@@ -713,55 +424,7 @@ class SuggestOptions(Options):
         pattern=SHARE_PATTERN,
     )
 
-    _is_a_share = field_validator("shard")(_require_share)
-
-
-class LabelsDiffOptions(Options):
-    """Options of `labels diff`."""
-
-    path: str = option(help="The run with the model.", argument=True, path=True)
-    vocabulary: str = option(
-        help="The new edition: a table, SKOS, or a classification such as ICD.",
-        argument=True,
-        path=True,
-    )
-    output: str = everyday(
-        "label-edits.csv",
-        "The table of edits, to look at and change.",
-        short="-O",
-        min_length=1,
-        value="FILE",
-    )
-    mapping: str | None = everyday(
-        None, "What replaces what: a table with the columns old and new.", path=True
-    )
-    old: str | None = everyday(
-        None,
-        "The earlier edition: its ids tell which label is which, whatever its title is now; what "
-        "it "
-        "has is not new, and what it lacks is not retired.",
-        path=True,
-    )
-    language: str | None = option(
-        None, "Language of the titles, such as de (default: as in the run's corpus)."
-    )
-
-
-class LabelsApplyOptions(Options):
-    """Options of `labels apply`."""
-
-    path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
-    edits: str = option(
-        help="Edits in a table, JSON lines or YAML: add, rename, merge, split, retire (columns "
-        "edit, label, title, into).",
-        argument=True,
-        path=True,
-    )
-    train: bool = everyday(
-        False,
-        "Train the network again, with all labels (default: it stays as it is, and new labels "
-        "get rows).",
-    )
+    _is_a_share = field_validator("shard")(require_share)
 
 
 class ThresholdOptions(Options):
@@ -803,14 +466,3 @@ class ThresholdOptions(Options):
                 expected="another split, such as test",
                 todo="leave --measure out",
             )
-
-
-class VerifyOptions(Options):
-    """Options of `verify`."""
-
-    folder: str | None = everyday(
-        None, "The run folder (default: that of --run).", argument=True, path=True
-    )
-    recompute: bool = everyday(
-        True, "Compute all figures again from the predictions; compare them with the recorded ones."
-    )

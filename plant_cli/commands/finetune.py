@@ -6,12 +6,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from plant_cli.api import Result, ScorerSpec, StageContext
+from plant_cli.api import Result, StageContext
 from plant_cli.api.context import with_tag
-from plant_cli.commands.command_options import MigOptions
-from plant_cli.commands.mig import make_rule
-from plant_cli.relevance.relevance_table import read_edits
-from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
 from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.networks import find_networks
 from plant_cli.runs.session import open_session
@@ -23,7 +19,7 @@ from plant_cli.training.fit_reports import (
     tabulate_parts,
     tell_calibration,
 )
-from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
+from plant_cli.training.scorers_alone import AloneResult, StageInputs, find_rule, finetune_scorers
 from plant_cli.training.training_options import FinetuneOptions
 
 
@@ -50,21 +46,6 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
     networks = find_networks(context.request.registry)
     return networks.train(context, options, find_rule(context, options))
-
-
-def find_rule(context: StageContext, options: FinetuneOptions) -> RelevanceRule:
-    """How the run finds the relevance of words, where a scorer asks for it; by mutual
-    information where it has not yet.
-    """
-    asked = any(
-        context.component(ScorerSpec, one)[0].needs_relevance for one in options.chosen_scorers
-    )
-    folder = context.find_input("mig", options.relevance) if asked else None
-    if folder is None:
-        return BY_INFORMATION
-    record = StageFolder(folder).record()
-    given = MigOptions() if record is None else MigOptions(**record.options)
-    return make_rule(context.corpus(), given, context.component, read_edits(folder))
 
 
 def _report_scorers(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +13,23 @@ from plant_cli.api import (
     Corpus,
     Interrupted,
     Result,
-    SignalSpec,
     StageContext,
     Table,
 )
-from plant_cli.api.components import ComponentLookup
 from plant_cli.api.context import with_tag
 from plant_cli.api.errors import first_names
-from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
 from plant_cli.data.shares import Shard
 from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
 from plant_cli.relevance.counter import CorpusCounter
-from plant_cli.relevance.engine import KeptWords, Selection, bind_signal, keep_words
+from plant_cli.relevance.engine import KeptWords, Selection, keep_words
+from plant_cli.relevance.mig_options import MigOptions
 from plant_cli.relevance.relevance_table import (
-    LabelEdits,
     read_label_words,
     write_forms,
     write_relevance,
 )
-from plant_cli.relevance.weighing import RelevanceRule
+from plant_cli.relevance.weighing import RelevanceRule, make_rule
 from plant_cli.runs.processes import choose_jobs
 from plant_cli.runs.session import open_session
 
@@ -96,32 +92,6 @@ def _stop_if_asked(context: StageContext) -> None:
             expected="a few more seconds",
             todo="run `plant mig` again; it starts afresh",
         )
-
-
-def make_rule(
-    corpus: Corpus,
-    options: MigOptions,
-    component: ComponentLookup,
-    edits: Mapping[str, LabelEdits] = MappingProxyType({}),
-) -> RelevanceRule:
-    """The rule that the options give for the labels of a corpus, with edits by hand."""
-    signal, signal_options = component(SignalSpec, options.signal)
-    weighs = options.label_text_weight > 0 and any(corpus.labels.titles)
-    return RelevanceRule(
-        signal=bind_signal(signal, signal_options),
-        name=f"{signal.name} {signal_options.model_dump_json()}",
-        occurrences=signal.needs_occurrences,
-        k=options.k,
-        min_df=options.min_df,
-        sign=options.sign,
-        norm=options.norm,
-        titles=[corpus.analyser.spell(title or "") for title in corpus.labels.titles]
-        if weighs
-        else (),
-        title_weight=options.label_text_weight,
-        labels=corpus.labels.ids,
-        edits=edits,
-    )
 
 
 def _keep(

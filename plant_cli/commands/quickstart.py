@@ -18,8 +18,8 @@ from plant_cli.api import (
 )
 from plant_cli.api.context import join_tag
 from plant_cli.commands.command_options import QuickstartOptions
-from plant_cli.commands.run import report_recipe
 from plant_cli.runs.ablation import make_tag
+from plant_cli.runs.recipe_runs import report_recipe
 
 RECIPE = "quickstart"
 ENCODER, SMALL_ENCODER = "minilm", "tiny"

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
-from plant_cli.data.files import hash_file, refuse_replacing, require_free
+from plant_cli.data.files import refuse_replacing, require_free
 from plant_cli.data.loading import guess_text
 from plant_cli.data.object_stores import fetching, sending
 from plant_cli.data.printed_tables import show_count
-from plant_cli.data.records import STAGE_FILE
 from plant_cli.data.shares import Shard
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.scoring.decisions import ASSIGN, REVIEW
 from plant_cli.scoring.excluded_labels import find_excluded
-from plant_cli.scoring.models import TrainedModel, has_network
+from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.new_texts import NewTexts, TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
-from plant_cli.scoring.review_sheets import sheet_format, write_sheet
-from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
+from plant_cli.scoring.review_sheets import TEXT_IN_SHEET, sheet_format, write_sheet
+from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, round_score
 from plant_cli.scoring.suggestion_files import (
     annif_lines,
+    count_suggestions,
     find_form,
     frame_texts,
+    texts_together,
+    write_kept,
     write_suggestions,
 )
 from plant_cli.scoring.top_labels import Scoring
 
-TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
-NETWORK_SHARE = 8
-TEXT_IN_SHEET = 300  # characters
 SHEET = "sheet"  # for people
 MANY_TIED = 3  # labels of one text with the same score, from which a line says so
 
@@ -106,7 +103,7 @@ def _suggest(context: StageContext, options: SuggestOptions) -> Result:
     if speak is not None:
         say = partial(frame_texts, left_out=left_out)
         return Result(
-            summary=_count(
+            summary=count_suggestions(
                 _speak(
                     answers,
                     speak,
@@ -122,13 +119,6 @@ def _suggest(context: StageContext, options: SuggestOptions) -> Result:
     )
 
 
-def texts_together(context: StageContext) -> int:
-    """How many texts are read and scored together."""
-    return TEXTS_TOGETHER // (
-        NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1
-    )
-
-
 def _speak(
     answers: Iterable[list[SuggestedDocument]],
     speak: Callable[[str], None],
@@ -138,59 +128,6 @@ def _speak(
     for documents in answers:
         speak("".join(say(documents)))
         yield from documents
-
-
-def write_kept(
-    context: StageContext,
-    suggesting: Suggesting,
-    new: NewTexts,
-    writers: Mapping[Path, Callable[[Path, Iterable[SuggestedDocument]], None]],
-    made_by: Mapping[str, Any],
-) -> Result:
-    """Write files of suggestions once all texts are done, which are kept beside the first file
-    until then.
-
-    Args:
-        context: of the command.
-        suggesting: how labels are suggested.
-        new: the texts.
-        writers: what writes each file.
-        made_by: the options of the command; with others nothing that is kept is used.
-    """
-    record = hash_file(context.input("finetune", context.tag) / STAGE_FILE)
-    first, *_ = writers
-    with keeping(
-        first,
-        {"model": record, "kept": suggesting.kept, **made_by},
-        context.reporter,
-        anew=context.force,
-    ) as kept:
-        before = kept.number
-        for documents in suggesting.answer(
-            replace(new, blocks=kept.skip(new.blocks)), context.reporter, before
-        ):
-            kept.add(documents)
-        context.confirm_inputs()
-        for path, write in writers.items():
-            write(path, kept)
-        counted = _count(kept)
-    named = " and ".join(map(str, writers))
-    context.reporter.note(
-        f"{show_count(counted['suggestions'], 'suggestion')} for "
-        f"{show_count(counted['documents'], 'text')} written to {named}: "
-        f"{counted[ASSIGN]:,} to assign, {counted[REVIEW]:,} to review"
-    )
-    return Result(data={"written": [str(path) for path in writers], **counted}, summary=counted)
-
-
-def _count(documents: Iterable[SuggestedDocument]) -> dict[str, int]:
-    counted = dict.fromkeys(("documents", "suggestions", ASSIGN, REVIEW), 0)
-    for one in documents:
-        counted["documents"] += 1
-        counted["suggestions"] += len(one.labels)
-        for band in (ASSIGN, REVIEW):
-            counted[band] += one.bands.count(band)
-    return counted
 
 
 def _open_texts(context: StageContext, options: SuggestOptions, size: int) -> NewTexts:
@@ -339,17 +276,9 @@ def _show(
         notes=notes,
         whole=explained,
     )
-    return Result(tables=[table], summary=_count(documents))
+    return Result(tables=[table], summary=count_suggestions(documents))
 
 
 def count_tied(documents: Sequence[SuggestedDocument]) -> int:
     """How many labels of one text have exactly the same score, at most."""
     return max((max(Counter(one.scores).values(), default=0) for one in documents), default=0)
-
-
-def round_score(score: float) -> float:
-    """Three significant digits, so that small scores differ; only a score of exactly 1 is shown
-    as 1.
-    """
-    rounded = float(f"{score:.3g}")
-    return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)

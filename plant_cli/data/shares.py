@@ -10,6 +10,7 @@ from pathlib import Path
 from plant_cli.api.errors import UsageError
 
 MOST_SHARDS = 1_000_000  # shards of one corpus
+SHARE_PATTERN = r"^\d+/\d+$"  # such as 2/4
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,8 @@ def require_whole(shards: Mapping[Path, Shard]) -> None:
             expected="every shard of one division once, such as 1/2 and 2/2",
             todo="name all of them; `plant mig --shard i/n` makes one that is missing",
         )
+
+
+def require_share(text: str | None) -> str | None:
+    """A share that there can be, for an option; `ValueError` if it cannot."""
+    return None if text is None else str(Shard.parse(text))

@@ -23,11 +23,20 @@ from plant_cli.api import (
     missing_column,
 )
 from plant_cli.api.functions import Named
-from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
+from plant_cli.data.documents import (
+    TEXT_KEY,
+    explode_labels,
+    read_frame,
+    tidy,
+)
 from plant_cli.data.labels import count_labels
-from plant_cli.data.repair import Parts, drop_leaks
-from plant_cli.data.tables import collect, trim
+from plant_cli.data.tables import (
+    collect,
+    trim,
+)
 
+Parts = dict[SplitName, pl.DataFrame]
+CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
 Method = Literal["uniform", "stratified"]
 _CONNECT = Named(
     "scipy.sparse.csgraph:connected_components"
@@ -396,3 +405,21 @@ def _take_first(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:
     return None if GROUP_COLUMN not in documents.columns else documents[GROUP_COLUMN]
+
+
+def drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    """The splits without training documents whose text another split has; and which those are."""
+    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
+    if "train" not in parts or not others:
+        return parts, pl.DataFrame(schema=CHANGES)
+    train, keys = parts["train"].with_columns(key=TEXT_KEY), pl.concat(others).unique()
+    gone = train.join(keys, on="key", how="semi", maintain_order="left")
+    kept = train.join(keys, on="key", how="anti", maintain_order="left").drop("key")
+    return {**parts, "train": kept}, list_changes(
+        "train", gone, "left out: another split has its text"
+    )
+
+
+def list_changes(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
+    """One change of all rows, as `CHANGES`."""
+    return rows.select(split=pl.lit(split), doc_id="doc_id", change=pl.lit(what))

@@ -6,15 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api import Documents
+from plant_cli.api import Corpus, Documents, SignalSpec
+from plant_cli.api.components import ComponentLookup
 from plant_cli.data.files import hash_json
 from plant_cli.relevance.cooccurrence import Margins, MemoryCounts, count_terms
-from plant_cli.relevance.engine import KeptWords, Selection, Sign, Signal, keep_words
+from plant_cli.relevance.engine import (
+    KeptWords,
+    Selection,
+    Sign,
+    Signal,
+    bind_signal,
+    keep_words,
+)
+from plant_cli.relevance.mig_options import MigOptions
 from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.relevance.normalisation import Norm, add_title_words, normalise_relevance
 from plant_cli.relevance.relevance_table import LabelEdits, Weighed, apply_edits
@@ -126,3 +136,29 @@ def _nothing(gold: csr_array, words: Sequence[str]) -> csr_array:
 
 BY_INFORMATION = RelevanceRule(signal=Signal(score=mutual_information, quasi_convex=True))
 """The defaults of `plant mig`."""
+
+
+def make_rule(
+    corpus: Corpus,
+    options: MigOptions,
+    component: ComponentLookup,
+    edits: Mapping[str, LabelEdits] = MappingProxyType({}),
+) -> RelevanceRule:
+    """The rule that the options give for the labels of a corpus, with edits by hand."""
+    signal, signal_options = component(SignalSpec, options.signal)
+    weighs = options.label_text_weight > 0 and any(corpus.labels.titles)
+    return RelevanceRule(
+        signal=bind_signal(signal, signal_options),
+        name=f"{signal.name} {signal_options.model_dump_json()}",
+        occurrences=signal.needs_occurrences,
+        k=options.k,
+        min_df=options.min_df,
+        sign=options.sign,
+        norm=options.norm,
+        titles=[corpus.analyser.spell(title or "") for title in corpus.labels.titles]
+        if weighs
+        else (),
+        title_weight=options.label_text_weight,
+        labels=corpus.labels.ids,
+        edits=edits,
+    )

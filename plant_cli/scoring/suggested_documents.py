@@ -87,6 +87,14 @@ def list_labels(
         )
 
 
+def round_score(score: float) -> float:
+    """Three significant digits, so that small scores differ; only a score of exactly 1 is shown
+    as 1.
+    """
+    rounded = float(f"{score:.3g}")
+    return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suggesting:
     """How labels are suggested."""

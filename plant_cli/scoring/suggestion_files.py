@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -17,14 +18,21 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api import UsageError
-from plant_cli.data.files import replacing, require_free
+from plant_cli.api import Result, StageContext, UsageError
+from plant_cli.data.files import hash_file, replacing, require_free
 from plant_cli.data.lines import writing_text
+from plant_cli.data.printed_tables import show_count
+from plant_cli.data.records import STAGE_FILE
 from plant_cli.data.tables import guard_cells, output_format, write_table, write_text_batches
-from plant_cli.scoring.suggested_documents import SuggestedDocument
+from plant_cli.scoring.decisions import ASSIGN, REVIEW
+from plant_cli.scoring.models import has_network
+from plant_cli.scoring.new_texts import NewTexts
+from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
 
 Documents = Iterable[SuggestedDocument]
 TEXTS_A_FRAME = 100
+TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
+NETWORK_SHARE = 8
 ROW_SCHEMA = {
     "doc_id": pl.String,
     "rank": pl.Int64,
@@ -217,3 +225,64 @@ def in_frames(
     rest = iter(documents)
     blocks = iter(lambda: list(islice(rest, TEXTS_A_FRAME)), [])
     return map(make, chain([next(blocks, [])], blocks))
+
+
+def texts_together(context: StageContext) -> int:
+    """How many texts are read and scored together."""
+    return TEXTS_TOGETHER // (
+        NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1
+    )
+
+
+def write_kept(
+    context: StageContext,
+    suggesting: Suggesting,
+    new: NewTexts,
+    writers: Mapping[Path, Callable[[Path, Iterable[SuggestedDocument]], None]],
+    made_by: Mapping[str, Any],
+) -> Result:
+    """Write files of suggestions once all texts are done, which are kept beside the first file
+    until then.
+
+    Args:
+        context: of the command.
+        suggesting: how labels are suggested.
+        new: the texts.
+        writers: what writes each file.
+        made_by: the options of the command; with others nothing that is kept is used.
+    """
+    record = hash_file(context.input("finetune", context.tag) / STAGE_FILE)
+    first, *_ = writers
+    with keeping(
+        first,
+        {"model": record, "kept": suggesting.kept, **made_by},
+        context.reporter,
+        anew=context.force,
+    ) as kept:
+        before = kept.number
+        for documents in suggesting.answer(
+            replace(new, blocks=kept.skip(new.blocks)), context.reporter, before
+        ):
+            kept.add(documents)
+        context.confirm_inputs()
+        for path, write in writers.items():
+            write(path, kept)
+        counted = count_suggestions(kept)
+    named = " and ".join(map(str, writers))
+    context.reporter.note(
+        f"{show_count(counted['suggestions'], 'suggestion')} for "
+        f"{show_count(counted['documents'], 'text')} written to {named}: "
+        f"{counted[ASSIGN]:,} to assign, {counted[REVIEW]:,} to review"
+    )
+    return Result(data={"written": [str(path) for path in writers], **counted}, summary=counted)
+
+
+def count_suggestions(documents: Documents) -> dict[str, int]:
+    """How many texts, suggestions, and suggestions of each band but the last there are."""
+    counted = dict.fromkeys(("documents", "suggestions", ASSIGN, REVIEW), 0)
+    for one in documents:
+        counted["documents"] += 1
+        counted["suggestions"] += len(one.labels)
+        for band in (ASSIGN, REVIEW):
+            counted[band] += one.bands.count(band)
+    return counted

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 import plant_cli
-from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
+from plant_cli.api import (
+    Corpus,
+    DataError,
+    Documents,
+    MachineSection,
+    ScorerSpec,
+    Split,
+    SplitName,
+    StageContext,
+)
 from plant_cli.api.components import ComponentLookup
 from plant_cli.data.blocks import checking
 from plant_cli.data.changed_labels import read_label_edits
@@ -23,9 +32,11 @@ from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
 from plant_cli.data.words import drop_unused
 from plant_cli.evaluation.threshold_tuning import Objective
-from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule
+from plant_cli.relevance.mig_options import MigOptions
+from plant_cli.relevance.relevance_table import read_edits
+from plant_cli.relevance.weighing import BY_INFORMATION, RelevanceRule, make_rule
 from plant_cli.runs.dask_workers import working_at
-from plant_cli.runs.folder import CHECKPOINTS_FOLDER
+from plant_cli.runs.folder import CHECKPOINTS_FOLDER, StageFolder
 from plant_cli.runs.machine import available_memory
 from plant_cli.runs.session import Session
 from plant_cli.runs.word_store import open_words
@@ -316,3 +327,18 @@ def save_combination(
         own_counts=part,
     )
     _keep(given).drop()
+
+
+def find_rule(context: StageContext, options: FinetuneOptions) -> RelevanceRule:
+    """How the run finds the relevance of words, where a scorer asks for it; by mutual
+    information where it has not yet.
+    """
+    asked = any(
+        context.component(ScorerSpec, one)[0].needs_relevance for one in options.chosen_scorers
+    )
+    folder = context.find_input("mig", options.relevance) if asked else None
+    if folder is None:
+        return BY_INFORMATION
+    record = StageFolder(folder).record()
+    given = MigOptions() if record is None else MigOptions(**record.options)
+    return make_rule(context.corpus(), given, context.component, read_edits(folder))

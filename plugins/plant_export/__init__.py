@@ -13,12 +13,10 @@ scorers (`scoring`), metrics for the card (`evaluation`), and run folders (`runs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
 from plant_cli.api import Options, StageSpec, hookimpl, option
-
-everyday = partial(option, level="everyday")  # in the short help of a command
+from plant_cli.api.options import everyday
 
 
 class ExportOptions(Options):

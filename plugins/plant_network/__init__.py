@@ -17,7 +17,6 @@ all rooms below the commands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Literal
 
 from plant_cli.api import (
@@ -30,9 +29,9 @@ from plant_cli.api import (
     hookimpl,
     option,
 )
+from plant_cli.api.options import everyday
 from plant_cli.training.training_options import TrainingOptions
 
-everyday = partial(option, level="everyday")  # in the short help of a command
 LISTS, FEWEST, MOST = 30, 2, 10
 """Lists that stage 1 ranks for a label by default, and within how many epochs."""
 RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2

@@ -14,11 +14,10 @@ and run folders (`runs`, `data`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from plant_cli.api import Options, SplitName, StageContext, StageSpec, hookimpl, option
+from plant_cli.api.options import everyday
 
-everyday = partial(option, level="everyday")  # in the short help of a command
 MOST_DOCUMENTS = 100
 
 

@@ -25,7 +25,6 @@ from plant_cli.api import (
 from plant_cli.data.files import require_free
 from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import name_label, show_count
-from plant_cli.evaluation.drawing import require_packages
 from plant_cli.evaluation.marked_words import measure_marks
 from plant_cli.evaluation.metric_tables import tabulate_marks
 from plant_cli.scoring.excluded_labels import find_named
@@ -35,6 +34,7 @@ from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.score_sums import LEAST
 from plant_cli.scoring.top_labels import raise_if_stopped
 from plant_report import ExplainOptions
+from plant_report.drawing import require_packages
 from plant_report.marked_texts import MARK_LEGEND, mark_text, rank_sentences
 from plant_report.page import Contents, MarkedDocument, MarkedLabel, PageSection, write_contents
 

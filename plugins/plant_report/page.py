@@ -18,7 +18,7 @@ from plant_cli.data.printed_tables import (
     write_latex,
     write_markdown,
 )
-from plant_cli.evaluation.drawing import Drawing
+from plant_report.drawing import Drawing
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -9,12 +9,12 @@ from pathlib import Path
 import plant_cli
 from plant_cli.api import Corpus, Result, StageContext, UsageError
 from plant_cli.data.files import require_free, require_place
-from plant_cli.evaluation.drawing import require_packages
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.models import load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_report import ReportOptions
+from plant_report.drawing import require_packages
 from plant_report.evaluated import Evaluated, find_tests, read_evaluated
 from plant_report.marked_documents import FindReasons, write_marked_documents
 from plant_report.page import Contents, write_contents

@@ -15,7 +15,11 @@ from plant_cli.api.context import Cell, Column, Table
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.data.printed_tables import name_label
 from plant_cli.evaluation.comparison import mark_other
-from plant_cli.evaluation.drawing import (
+from plant_cli.evaluation.metric_tables import PART_METRICS, show_bound, tabulate_marks
+from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
+from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
+from plant_cli.scoring.predictions import ALL_PARTS
+from plant_report.drawing import (
     COLOURS,
     HATCHES,
     Drawing,
@@ -25,10 +29,6 @@ from plant_cli.evaluation.drawing import (
     plot_bounds,
     short,
 )
-from plant_cli.evaluation.metric_tables import PART_METRICS, show_bound, tabulate_marks
-from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
-from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
-from plant_cli.scoring.predictions import ALL_PARTS
 from plant_report.evaluated import Evaluated, Tests
 from plant_report.page import PageSection
 

@@ -10,8 +10,8 @@ from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.corpus import SplitName
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.counters import round_figures
-from plant_cli.evaluation.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
 from plant_cli.evaluation.results import Bound
+from plant_report.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
 from plant_report.evaluated import Evaluated
 from plant_report.page import PageSection
 

@@ -13,15 +13,12 @@ nothing is built, nothing is fetched from elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from typing import Literal
 
 from plant_cli.api import Options, StageContext, StageSpec, hookimpl, option
 from plant_cli.api.errors import missing_package
-from plant_cli.api.options import SIZE_PATTERN
-
-everyday = partial(option, level="everyday")  # in the short help of a command
+from plant_cli.api.options import SIZE_PATTERN, everyday
 
 
 class ServeOptions(Options):

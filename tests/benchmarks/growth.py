@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from plant_report.drawing import Drawing
 
-from plant_cli.evaluation.drawing import Drawing
 from tests.benchmarks import whole
 
 

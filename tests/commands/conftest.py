@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import plant_datasets
 import plant_metrics
+import plant_study
 import polars as pl
 import pytest
 from builders import run_at
@@ -85,12 +86,12 @@ def played(tmp_path):
                 sections=("data",),
                 system="scores",
             ),
-            *(spec for spec in SPECS if spec.name in ("eval", "significance", "diff", "verify")),
+            *(spec for spec in SPECS if spec.name in ("eval", "significance")),
         ]
 
     module.plant_register_stages = plant_register_stages
     registry = Registry()
-    for plugin in (plant_datasets, plant_metrics, module):
+    for plugin in (plant_datasets, plant_metrics, plant_study, module):
         registry.register(plugin, name=plugin.__name__)
     path = write_corpus(tmp_path / "data.parquet")
     reporter = SilentReporter()

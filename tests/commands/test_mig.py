@@ -24,13 +24,13 @@ from plant_cli.api import (
     Split,
     SplitName,
 )
-from plant_cli.commands.command_options import MigOptions
 from plant_cli.commands.mig import run
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.registry import Registry
 from plant_cli.relevance import spooling as spooled_terms
 from plant_cli.relevance.engine import bind_signal
+from plant_cli.relevance.mig_options import MigOptions
 from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.testing.contexts import make_context
 

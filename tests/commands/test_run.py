@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from plant_cli.api import ArtefactError, Interrupted, RecipeError, Result, Table, UsageError
-from plant_cli.commands.run import show_number
+from plant_cli.runs.recipe_runs import show_number
 
 
 def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):

@@ -21,7 +21,6 @@ from scipy.sparse import load_npz
 
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
-from plant_cli.commands.suggest import round_score
 from plant_cli.data.printed_tables import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
@@ -30,6 +29,7 @@ from plant_cli.scoring.suggested_documents import (
     SuggestedDocument,
     Suggesting,
     keeping,
+    round_score,
 )
 from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 

@@ -10,24 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 from builders import SCHEMA
-from plant_datasets.table_corpora import load as load_files
-
-from plant_cli.api import DataSection, Dataset, SilentReporter, SplitName
-from plant_cli.data import checks, near_duplicates
-from plant_cli.data.checks import (
-    REQUIRED,
-    THOROUGH,
-    Finding,
-    FramesCheck,
-    examine_documents,
-    find_near_labels,
-    find_odd_label_counts,
-    find_unknown_labels,
-    find_unseen_labels,
-)
-from plant_cli.data.documents import digest, read_digests
-from plant_cli.data.drift import compare_corpora, divergence, likelihood_ratio
-from plant_cli.data.near_duplicates import (
+from plant_data import near_duplicates, thorough_checks
+from plant_data.near_duplicates import (
     NEAR,
     WORDS_PER_TRIPLE,
     digest_and_sign,
@@ -36,6 +20,25 @@ from plant_cli.data.near_duplicates import (
     match_duplicates,
     sign_texts,
 )
+from plant_data.thorough_checks import (
+    THOROUGH,
+    find_near_labels,
+    find_odd_label_counts,
+    find_unknown_labels,
+)
+from plant_datasets.table_corpora import load as load_files
+
+from plant_cli.api import DataSection, Dataset, SilentReporter, SplitName
+from plant_cli.data import checks
+from plant_cli.data.checks import (
+    REQUIRED,
+    Finding,
+    FramesCheck,
+    examine_documents,
+    find_unseen_labels,
+)
+from plant_cli.data.documents import digest, read_digests
+from plant_cli.data.drift import compare_corpora, divergence, likelihood_ratio
 
 Row = tuple[str | None, str | None, list[str | None] | None]
 
@@ -129,32 +132,40 @@ NEAR_TRAIN, NEAR_TEST = (
             ("warning", 2, "'a' in train, 'e' in test"),
         ),
         (
-            checks.find_near_leaks,
+            thorough_checks.find_near_leaks,
             {"train": NEAR_TRAIN, "test": NEAR_TEST},
             ("warning", 2, "'a' in train, 'a' in test"),
         ),
         (
-            checks.find_repeated_texts,
+            thorough_checks.find_repeated_texts,
             {"train": lettered(LONG, LONG, "other")},
             ("warning", 2, "train: 'a', 'b'"),
         ),
-        (checks.find_untidy_labels, {"train": UNTIDY}, ("note", 3, "train: 'a', 'b', 'c'")),
         (
-            checks.find_twin_labels,
+            thorough_checks.find_untidy_labels,
+            {"train": UNTIDY},
+            ("note", 3, "train: 'a', 'b', 'c'"),
+        ),
+        (
+            thorough_checks.find_twin_labels,
             {
                 "train": [("a", LONG, ["Heart  failure", "b"])],
                 "test": [("b", LONG, ["heart failure", "c"])],
             },
             ("warning", 2, "'Heart  failure', 'heart failure'"),
         ),
-        (checks.find_replaced, {"train": lettered("caf\ufffd", "x")}, ("warning", 1, "train: 'a'")),
         (
-            checks.find_control_characters,
+            thorough_checks.find_replaced,
+            {"train": lettered("caf\ufffd", "x")},
+            ("warning", 1, "train: 'a'"),
+        ),
+        (
+            thorough_checks.find_control_characters,
             {"train": lettered("a\tb\nc\r\n", "x\x00y", "x\u0092y")},
             ("warning", 2, "train: 'b', 'c'"),
         ),
         (
-            checks.find_short_texts,
+            thorough_checks.find_short_texts,
             {"train": lettered("short", " " * 50, LONG)},
             ("warning", 1, "train: 'a'"),
         ),
@@ -184,7 +195,8 @@ def test_utf8_that_was_read_in_another_encoding(text: str, encoding: str) -> Non
         bytes([byte]).decode(encoding, "ignore") or chr(byte) for byte in text.encode()
     )
     assert (
-        only(checks.find_garbled, train=[("a", text, []), ("b", garbled, [])]).where == "train: 'b'"
+        only(thorough_checks.find_garbled, train=[("a", text, []), ("b", garbled, [])]).where
+        == "train: 'b'"
     )
 
 
@@ -201,7 +213,7 @@ def test_letters_that_look_like_a_wrong_encoding() -> None:
     ]
     assert (
         list(
-            checks.find_garbled(
+            thorough_checks.find_garbled(
                 corpus(train=[(str(number), text, []) for number, text in enumerate(texts)])
             )
         )
@@ -219,11 +231,12 @@ def test_characters_without_width_and_html() -> None:
         ("f", 'a <a href="x">b</a>', []),
         ("g", "x < y > z & co; <b1>", []),
     ]
-    assert only(checks.find_hidden_characters, train=rows).where == "train: 'a', 'b', 'c'"
-    assert only(checks.find_hidden_labels, train=rows).where == r"'x\u200b'"
-    assert only(checks.find_markup, train=rows).where == "train: 'd', 'e', 'f'"
+    assert only(thorough_checks.find_hidden_characters, train=rows).where == "train: 'a', 'b', 'c'"
+    assert only(thorough_checks.find_hidden_labels, train=rows).where == r"'x\u200b'"
+    assert only(thorough_checks.find_markup, train=rows).where == "train: 'd', 'e', 'f'"
     assert (
-        only(checks.find_twin_labels, train=rows).where == r"'cafe\u0301', 'café', 'x', 'x\u200b'"
+        only(thorough_checks.find_twin_labels, train=rows).where
+        == r"'cafe\u0301', 'café', 'x', 'x\u200b'"
     )
 
 
@@ -231,11 +244,11 @@ def test_texts_that_were_cut_at_one_length() -> None:
     rows: list[Row] = [
         (str(number), "x" * min(255, 100 + 20 * number), ["x"]) for number in range(20)
     ]
-    finding = only(checks.find_cut_off, train=rows[:15], test=rows[15:])
+    finding = only(thorough_checks.find_cut_off, train=rows[:15], test=rows[15:])
     assert (finding.level, finding.count, "255 characters" in finding.what) == ("note", 12, True)
     assert (
         list(
-            checks.find_cut_off(
+            thorough_checks.find_cut_off(
                 corpus(train=[(str(number), "x" * (200 + number), ["x"]) for number in range(50)])
             )
         )
@@ -244,7 +257,7 @@ def test_texts_that_were_cut_at_one_length() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    checked = checks.find_untidy_labels, *REQUIRED
+    checked = thorough_checks.find_untidy_labels, *REQUIRED
     found = examine_documents(
         corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", "", [" y"])]), checked
     )
@@ -276,7 +289,7 @@ def test_every_check_of_the_module_is_in_the_list() -> None:
     }  # see `plant data check`
     unlisted = {
         name
-        for name, check in vars(checks).items()
+        for name, check in {**vars(checks), **vars(thorough_checks)}.items()
         if name.startswith("find_") and check not in THOROUGH
     }
     assert unlisted == {f"find_{name}" for name in further}

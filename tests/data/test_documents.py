@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from builders import SCHEMA
+from plant_data.repair import write_corpus
 from plant_datasets.table_corpora import load as load_files
 
 from plant_cli.api import DataError, DataSection, Dataset, Pieces, SilentReporter, SplitName
@@ -38,7 +39,6 @@ from plant_cli.data.labels import (
 )
 from plant_cli.data.languages import share_languages
 from plant_cli.data.prepare import prepare
-from plant_cli.data.repair import write_corpus
 from plant_cli.data.store import open_corpus
 from plant_cli.data.tables import trim
 from plant_cli.evaluation.gold import find_hierarchy, read_gold, read_hierarchy

@@ -15,17 +15,18 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plant_data.repair import repair, repair_evidence, write_corpus
+from plant_data.thorough_checks import THOROUGH
 from plant_datasets.table_corpora import load as load_files
 from polars.testing import assert_frame_equal
 from round_trips import ANY_LABEL, corpora
 
 from plant_cli.api import DataError, DataSection, Dataset, SplitName, UsageError
 from plant_cli.data import files
-from plant_cli.data.checks import THOROUGH, examine_documents
+from plant_cli.data.checks import examine_documents
 from plant_cli.data.documents import digest, read_frames
 from plant_cli.data.evidence import collect_evidence
 from plant_cli.data.labels import count_labels
-from plant_cli.data.repair import repair, repair_evidence, write_corpus
 from plant_cli.data.shares import Shard, find_paths, require_whole
 from plant_cli.data.splits import (
     Method,
@@ -702,7 +703,7 @@ from pathlib import Path
 import polars as pl
 from plant_cli.api.corpus import Dataset
 from plant_cli.runs.machine import peak_memory_gb
-from plant_cli.data.repair import write_corpus
+from plant_data.repair import write_corpus
 
 def batches(count):
     for number in range(count):

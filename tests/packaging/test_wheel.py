@@ -51,8 +51,8 @@ def test_every_plugin_is_type_checked_and_kept_apart(project: dict[str, Any]) ->
     assert sorted(alone + others) == CHILDREN
     components = contracts["Components see api, kit and testing only"]["source_modules"]
     commands = contracts["Commands of plugins see the rooms below the commands"]["source_modules"]
-    network = contracts["The network sees the rooms below the commands"]["source_modules"]
-    assert sorted(components + commands + network) == CHILDREN
+    trainers = contracts["Network, studies and review see the rooms below the commands"]
+    assert sorted(components + commands + trainers["source_modules"]) == CHILDREN
 
 
 def test_the_container_file_copies_all_that_the_wheel_is_made_of(project: dict[str, Any]) -> None:

@@ -13,12 +13,11 @@ from laboratory import CLINIC
 from scipy.sparse import csr_array
 
 from plant_cli.api import Request
-from plant_cli.commands.command_options import MigOptions
-from plant_cli.commands.mig import make_rule
 from plant_cli.data.words import number_words
 from plant_cli.registry import installed
+from plant_cli.relevance.mig_options import MigOptions
 from plant_cli.relevance.relevance_table import LabelEdits, load_relevance, read_edits, write_edits
-from plant_cli.relevance.weighing import BY_INFORMATION
+from plant_cli.relevance.weighing import BY_INFORMATION, make_rule
 from plant_cli.runs.runner import RequestRunner
 
 EDITS = "edits"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from builders import make_registry
+from plant_study.recomputing import recompute
 
 from plant_cli.api import Options, RecipeError, Request, Result, StageSpec, UsageError, option
 from plant_cli.runs.changes import hash_source, match_system
 from plant_cli.runs.folder import Run
-from plant_cli.runs.recomputing import recompute
 from plant_cli.runs.runner import RequestRunner, run_recipe, run_stage
 
 

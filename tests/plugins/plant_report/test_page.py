@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from plant_report.drawing import Drawing, plot_bounds, require_packages
 from plant_report.evaluated import SHARE_COLUMNS
 from plant_report.page import (
     Contents,
@@ -25,7 +26,6 @@ from plant_report.page import (
 from plant_report.report import gather
 
 from plant_cli.api import Column, ComponentError, Passage, Table
-from plant_cli.evaluation.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.evaluation.results import Bound
 from tests.plugins.plant_report.conftest import find
 

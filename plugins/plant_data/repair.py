@@ -24,6 +24,7 @@ from plant_cli.data.evidence import collect_evidence
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
+from plant_cli.data.splits import CHANGES, Parts, drop_leaks, list_changes
 from plant_cli.data.tables import (
     collect,
     name_beside,
@@ -33,9 +34,7 @@ from plant_cli.data.tables import (
     write_text_batches,
 )
 
-Parts = dict[SplitName, pl.DataFrame]
 _SHOWN_LABELS = pl.col("labels").list.eval(pl.element().str.replace_all(WIDTHLESS, ""))
-CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
 
 
 def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
@@ -55,7 +54,9 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
         for name, part in parts.items():
             parts[name] = make(name, part)
             changes.append(
-                _list(name, parts[name].filter(part[column].ne_missing(parts[name][column])), what)
+                list_changes(
+                    name, parts[name].filter(part[column].ne_missing(parts[name][column])), what
+                )
             )
 
     number = pl.int_range(1, pl.len() + 1).cast(pl.String)
@@ -92,7 +93,7 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     )
     filled = pl.col("text").str.contains(r"\S")
     for name, part in parts.items():
-        changes.append(_list(name, part.filter(~filled), "left out: it has no text"))
+        changes.append(list_changes(name, part.filter(~filled), "left out: it has no text"))
         parts[name], joined = _join_repeated(name, part.filter(filled))
         changes.append(joined)
     parts, dropped = drop_leaks(parts)
@@ -187,20 +188,9 @@ def _join_repeated(name: str, part: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     gained = firsts.filter(pl.col("joined") != pl.col("labels"))
     changes = [
         repeated.select(split=pl.lit(name), doc_id="doc_id", change=reason),
-        _list(name, gained, "got the labels of documents that repeat its text"),
+        list_changes(name, gained, "got the labels of documents that repeat its text"),
     ]
     return firsts.select("doc_id", "text", pl.col("joined").alias("labels")), pl.concat(changes)
-
-
-def drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    """The splits without training documents whose text another split has; and which those are."""
-    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
-    if "train" not in parts or not others:
-        return parts, pl.DataFrame(schema=CHANGES)
-    train, keys = parts["train"].with_columns(key=TEXT_KEY), pl.concat(others).unique()
-    gone = train.join(keys, on="key", how="semi", maintain_order="left")
-    kept = train.join(keys, on="key", how="anti", maintain_order="left").drop("key")
-    return {**parts, "train": kept}, _list("train", gone, "left out: another split has its text")
 
 
 def _rename_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
@@ -219,10 +209,6 @@ def _rename_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
             ids.append(free)
         renamed[name] = part.with_columns(doc_id=pl.Series(ids, dtype=pl.String))
     return renamed, pl.DataFrame(changes, schema=CHANGES, orient="row")
-
-
-def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
-    return rows.select(split=pl.lit(split), doc_id="doc_id", change=pl.lit(what))
 
 
 SplitFrames = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]

@@ -12,9 +12,9 @@ import pytest
 import torch
 from builders import read_stage, run_at
 from laboratory import CLINIC
+from plant_review.labels_edited import _find_edits
 
 from plant_cli.api import ArtefactError, DataError, Interrupted, SilentReporter, UsageError
-from plant_cli.commands.labels_edited import _find_edits
 from plant_cli.data.changed_labels import read_edit_rows
 from plant_cli.data.records import RunHeader, read_record
 from plant_cli.scoring.opened_models import open_model

@@ -10,10 +10,10 @@ from typing import Any
 
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.api.errors import first_names
-from plant_cli.commands.review_options import ReviewAgreementOptions
 from plant_cli.data.printed_tables import show_count
-from plant_cli.evaluation.agreement import Agreement, measure_agreement
-from plant_cli.scoring.review_sheets import ReviewedRow, find_conflicts, read_sheet, take_latest
+from plant_review import ReviewAgreementOptions
+from plant_review.agreement import Agreement, measure_agreement
+from plant_review.reviewed_rows import ReviewedRow, find_conflicts, read_sheet, take_latest
 
 SHOWN = 10  # pairs of people, and conflicts, in the tables
 PEOPLE_NAMED = 6  # people in a message

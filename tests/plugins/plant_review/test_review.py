@@ -197,7 +197,7 @@ def test_an_import_that_was_killed_is_done_by_the_same_command(
         write_table(table, path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("plant_cli.commands.review.write_table", end)
+        patched.setattr("plant_review.review.write_table", end)
         with pytest.raises(KeyboardInterrupt):
             scored.clinic("review import", flags=flags)
     aside = tmp_path / "corrected.aside.jsonl"

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from plant_report.drawing import draw_series, require_packages
+
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.api.context import Cell
 from plant_cli.api.options import SHARED_SECTIONS
-from plant_cli.commands.command_options import SweepOptions
 from plant_cli.data.files import replacing
-from plant_cli.evaluation.drawing import draw_series, require_packages
 from plant_cli.evaluation.results import Bound
 from plant_cli.runs.ablation import FULL
 from plant_cli.runs.recipes import dump_yaml, parse_value
 from plant_cli.runs.runner import RequestRunner
-from plant_cli.runs.trials import (
+from plant_cli.runs.tuning import Values, unflatten
+from plant_cli.training.judging import NETWORK_METRICS
+from plant_study import SweepOptions
+from plant_study.trials import (
     Range,
     Search,
     Space,
@@ -26,8 +29,6 @@ from plant_cli.runs.trials import (
     run_trials,
     show_value,
 )
-from plant_cli.runs.tuning import Values, unflatten
-from plant_cli.training.judging import NETWORK_METRICS
 
 SWEEP_METRICS = (*NETWORK_METRICS, *NETWORK_METRICS.values())  # higher is better in each
 BEST = "best.yaml"  # the best recipe, in the run folder

@@ -199,7 +199,7 @@ def test_a_stop_waits_for_all_at_work_and_keeps_what_is_done(
             raise Interrupted("stopped", where="w", expected="e", todo="t")
         return run_below(request, name)
 
-    monkeypatch.setattr("plant_cli.runs.trials.run_below", stop)
+    monkeypatch.setattr("plant_study.trials.run_below", stop)
     with pytest.raises(Interrupted):
         sweep(SCORERS, jobs=2)
     assert [path.name for path in (tmp_path / "run").glob("finetune*")] == ["finetune"]

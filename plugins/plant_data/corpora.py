@@ -27,12 +27,6 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.command_options import (
-    ConvertOptions,
-    InfoOptions,
-    MakeOptions,
-    SplitOptions,
-)
 from plant_cli.data.documents import (
     count_documents,
     find_splits,
@@ -45,10 +39,16 @@ from plant_cli.data.documents import (
 )
 from plant_cli.data.labels import describe_corpus
 from plant_cli.data.loading import load_dataset
-from plant_cli.data.repair import SplitFrames as Parts
-from plant_cli.data.repair import require_writer, write_corpus, write_format
 from plant_cli.data.shares import Shard
 from plant_cli.data.splits import split_again
+from plant_data import (
+    ConvertOptions,
+    InfoOptions,
+    MakeOptions,
+    SplitOptions,
+)
+from plant_data.repair import SplitFrames as Parts
+from plant_data.repair import require_writer, write_corpus, write_format
 
 NAMED_FILES = 10  # files that are named when they are written
 

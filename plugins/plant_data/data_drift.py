@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import Column, DataError, Result, StageContext, Table
-from plant_cli.commands.command_options import DriftOptions
 from plant_cli.data.documents import read_frames, tidy
 from plant_cli.data.drift import NEW, Drift, Side, compare_corpora
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.vocabularies import read_titles
+from plant_data import DriftOptions
 
 
 def drift(context: StageContext, options: DriftOptions) -> Result:

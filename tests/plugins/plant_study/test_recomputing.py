@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plant_study.recomputing import Recomputed, recompute
 
 from plant_cli.api import DataError, Interrupted, Request, Result
 from plant_cli.commands import SPECS
 from plant_cli.runs.folder import Run
-from plant_cli.runs.recomputing import Recomputed, recompute
 from plant_cli.runs.session import Interruption
 from plant_cli.testing.contexts import make_registry
 

@@ -22,27 +22,24 @@ from plant_cli.api import (
     StageContext,
     Table,
 )
-from plant_cli.commands.command_options import CheckOptions
-from plant_cli.data.checks import (
-    LEVELS,
-    THOROUGH,
-    Finding,
-    examine_documents,
-    find_cut_off,
-    find_near_labels,
-    find_odd_label_counts,
-    find_unknown_labels,
-    find_unseen_labels,
-)
+from plant_cli.data.checks import LEVELS, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.documents import SplitTexts, read_frames, tidy
 from plant_cli.data.evidence import collect_evidence, read_evidence
 from plant_cli.data.loading import load_dataset
-from plant_cli.data.near_duplicates import Signatures, digest_and_sign, find_near_duplicates
-from plant_cli.data.repair import repair, repair_evidence, write_corpus
 from plant_cli.data.tables import guard_cells, write_table
 from plant_cli.data.vocabularies import read_titles
 from plant_cli.scoring.forecast import find_effort
 from plant_cli.scoring.reading_checks import find_cut_texts, find_languages
+from plant_data import CheckOptions
+from plant_data.near_duplicates import Signatures, digest_and_sign, find_near_duplicates
+from plant_data.repair import repair, repair_evidence, write_corpus
+from plant_data.thorough_checks import (
+    THOROUGH,
+    find_cut_off,
+    find_near_labels,
+    find_odd_label_counts,
+    find_unknown_labels,
+)
 
 
 def check_corpus(context: StageContext, options: CheckOptions) -> Result:

@@ -1,8 +1,7 @@
 """What changed from one system to another, label by label and document by document."""
 
 import pytest
-
-from plant_cli.evaluation.label_changes import find_label_changes
+from plant_study.label_changes import find_label_changes
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from plant_cli.evaluation.agreement import measure_agreement
+from plant_review.agreement import measure_agreement
 
 # Computing Krippendorff's Alpha-Reliability (2011), sections A to C; a dot is no decision
 BINARY = ["0100000010", "1110010000"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from builders import record_again
+from plant_study import VerifyOptions
+from plant_study.verify import verify
 
 from plant_cli.api import ArtefactError, Result
-from plant_cli.commands.command_options import VerifyOptions
-from plant_cli.commands.verify import verify
 from plant_cli.data.records import FileState
 from plant_cli.runs.damage import examine_run
 from plant_cli.runs.folder import Run
@@ -93,7 +93,7 @@ def test_a_run_that_is_written_meanwhile_is_not_judged(
         flip(run / "mig" / "mig.parquet")
         return examine_run(opened)
 
-    monkeypatch.setattr("plant_cli.commands.verify.examine_run", examine)
+    monkeypatch.setattr("plant_study.verify.examine_run", examine)
     with pytest.raises(ArtefactError, match="the run was written while it was verified: mig"):
         look(run)
 

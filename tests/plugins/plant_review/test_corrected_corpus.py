@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from plant_review.corrected_corpus import LabelledTable
 
 from plant_cli.api import DataError, DataSection
-from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.tables import collect, scan_table, write_table
 
 TEXTS = ["a fever", "=a cough", "a stone", "an arm"]

@@ -12,12 +12,13 @@ from typing import Any
 import openpyxl
 import polars as pl
 import pytest
+from plant_review.reviewed_rows import read_sheet
+from plant_review.shortened_ids import find_again, may_be
 
 from plant_cli.api import DataError, SilentReporter, UsageError
 from plant_cli.data import office_files
 from plant_cli.data.decision_words import read_decision
-from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, read_sheet, sheet_format, write_sheet
-from plant_cli.scoring.shortened_ids import find_again, may_be
+from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, sheet_format, write_sheet
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
 DOCUMENTS = [

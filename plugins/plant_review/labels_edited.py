@@ -27,7 +27,6 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.command_options import LabelsApplyOptions, LabelsDiffOptions
 from plant_cli.data.changed_labels import (
     EDIT_COLUMNS,
     EDIT_KINDS,
@@ -47,6 +46,7 @@ from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run, StageFold
 from plant_cli.runs.lock import hold_lock
 from plant_cli.scoring.models import has_network
 from plant_cli.training.training_options import FinetuneOptions
+from plant_review import LabelsApplyOptions, LabelsDiffOptions
 
 OF_EACH_KIND = 10  # edits of a kind in the table
 FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one

@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import Column, Result, StageContext, Table
-from plant_cli.commands.command_options import DiffOptions
 from plant_cli.data.files import write_json
 from plant_cli.data.tables import guard_cells
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold, describe_gold, read_gold
-from plant_cli.evaluation.label_changes import Changes, find_label_changes
 from plant_cli.evaluation.systems import find_system
+from plant_study import DiffOptions
+from plant_study.label_changes import Changes, find_label_changes
 
 NAMED = 3  # labels of a cell
 CONVENTION: ConventionName = "xmlrepo"  # every document and every label counts

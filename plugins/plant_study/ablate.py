@@ -11,24 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import Column, RecipeError, Request, Result, StageContext, Table, UsageError
-from plant_cli.commands.command_options import AblateOptions
-from plant_cli.commands.run import make_request, report_recipe
-from plant_cli.commands.sweep import SWEEP_METRICS
 from plant_cli.data.files import read_json, replacing, write_json
 from plant_cli.evaluation.comparison import SIGNIFICANCE, make_overview
 from plant_cli.runs.ablation import NAMED_CHANGES, TUNING
 from plant_cli.runs.machine import describe_origin
+from plant_cli.runs.recipe_runs import make_request, report_recipe
 from plant_cli.runs.recipes import RecipeLayer, dump_yaml, load_recipe, merge_layers, parse_sets
 from plant_cli.runs.runner import RequestRunner
-from plant_cli.runs.trials import (
-    Proposal,
-    Search,
-    Trial,
-    propose_trials,
-    require_measured,
-    run_trials,
-    show_value,
-)
 from plant_cli.runs.tuning import (
     TuneOptions,
     flatten,
@@ -36,6 +25,17 @@ from plant_cli.runs.tuning import (
     name_systems,
     read_tuning,
     unflatten,
+)
+from plant_study import AblateOptions
+from plant_study.sweep import SWEEP_METRICS
+from plant_study.trials import (
+    Proposal,
+    Search,
+    Trial,
+    propose_trials,
+    require_measured,
+    run_trials,
+    show_value,
 )
 
 _BETWEEN = re.compile(r",(?=\s*[\w-]+\.[\w.-]+=)")  # two values; a list has commas, too

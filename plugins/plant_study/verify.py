@@ -12,11 +12,11 @@ from typing import Literal
 
 from plant_cli.api import ArtefactError, Column, Result, StageContext, Table
 from plant_cli.api.errors import first_names
-from plant_cli.commands.command_options import VerifyOptions
 from plant_cli.data.records import STAGE_FILE, FileState
 from plant_cli.runs.damage import examine_run
 from plant_cli.runs.folder import Run
-from plant_cli.runs.recomputing import Recomputed, recompute
+from plant_study import VerifyOptions
+from plant_study.recomputing import Recomputed, recompute
 
 FILES_NAMED = 3  # files in a message
 

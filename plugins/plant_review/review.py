@@ -27,9 +27,6 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.api.errors import first_names
-from plant_cli.commands.review_options import ReviewExportOptions, ReviewImportOptions
-from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
-from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.files import refuse_replacing, require_free
 from plant_cli.data.loading import guess_text
 from plant_cli.data.printed_tables import show_count
@@ -41,16 +38,17 @@ from plant_cli.scoring.opened_models import open_in
 from plant_cli.scoring.review_sheets import (
     ACCEPT,
     REJECT_LABEL,
-    ReviewedRow,
-    find_conflicts,
-    read_sheet,
+    TEXT_IN_SHEET,
     sheet_format,
-    take_latest,
     write_sheet,
 )
-from plant_cli.scoring.shortened_ids import find_again, may_be
 from plant_cli.scoring.suggested_documents import Suggesting
+from plant_cli.scoring.suggestion_files import texts_together, write_kept
 from plant_cli.scoring.top_labels import Scoring
+from plant_review import ReviewExportOptions, ReviewImportOptions
+from plant_review.corrected_corpus import LabelledTable
+from plant_review.reviewed_rows import ReviewedRow, find_conflicts, read_sheet, take_latest
+from plant_review.shortened_ids import find_again, may_be
 
 SHOWN = 10  # conflicts in the table
 ALIKE_TEXTS = 0.8  # share of the characters that the beginnings of one text have in common

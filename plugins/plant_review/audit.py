@@ -25,12 +25,22 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.command_options import AuditOptions
-from plant_cli.commands.finetune import find_rule
-from plant_cli.commands.suggest import TEXT_IN_SHEET, round_score
 from plant_cli.data.files import require_free
 from plant_cli.data.printed_tables import show_count
-from plant_cli.evaluation.gold_doubts import (
+from plant_cli.runs.folder import StageFolder
+from plant_cli.runs.session import open_session
+from plant_cli.scoring.explanations import explain
+from plant_cli.scoring.frequency_linear import Ints
+from plant_cli.scoring.models import TrainedModel, has_network, load_model
+from plant_cli.scoring.opened_models import find_source
+from plant_cli.scoring.review_sheets import TEXT_IN_SHEET, sheet_format, write_sheet
+from plant_cli.scoring.score_sums import explain_labels
+from plant_cli.scoring.suggested_documents import SuggestedDocument, find_heading, round_score
+from plant_cli.scoring.top_labels import Scoring
+from plant_cli.training.scorers_alone import StageInputs, find_rule
+from plant_cli.training.training_options import FinetuneOptions
+from plant_review import AuditOptions
+from plant_review.gold_doubts import (
     DOUBTFUL,
     LACKING,
     DoubtKind,
@@ -38,19 +48,7 @@ from plant_cli.evaluation.gold_doubts import (
     RankedDoubts,
     find_doubts,
 )
-from plant_cli.runs.folder import StageFolder
-from plant_cli.runs.session import open_session
-from plant_cli.scoring.explanations import explain
-from plant_cli.scoring.frequency_linear import Ints
-from plant_cli.scoring.models import TrainedModel, has_network, load_model
-from plant_cli.scoring.opened_models import find_source
-from plant_cli.scoring.review_sheets import sheet_format, write_sheet
-from plant_cli.scoring.score_sums import explain_labels
-from plant_cli.scoring.suggested_documents import SuggestedDocument, find_heading
-from plant_cli.scoring.top_labels import Scoring
-from plant_cli.training.left_out_models import fit_left_out
-from plant_cli.training.scorers_alone import StageInputs
-from plant_cli.training.training_options import FinetuneOptions
+from plant_review.left_out_models import fit_left_out
 
 ROWS_IN_SHEET, ROWS_ON_SCREEN = 100, 10  # of each kind
 HEADS_OF_DOUBTS = {

@@ -1,0 +1,3 @@
+"""Actions that need no run."""
+
+from tests.commands.conftest import act  # noqa: F401
