@@ -20,8 +20,6 @@ from plant_cli.data.files import (
     replacing,
     write_json,
 )
-from plant_cli.data.label_cells import MISSING, read_structure
-from plant_cli.data.label_forms import find_label_form
 from plant_cli.data.languages import name_language
 from plant_cli.data.lines import (
     BadRows,
@@ -31,12 +29,14 @@ from plant_cli.data.lines import (
     spool,
     writing_text,
 )
+from plant_cli.data.listed_values import MISSING, read_structure
 from plant_cli.data.tables import (
     base_name,
     collect,
     join_columns,
     peek_columns,
     scan_table,
+    string_type,
 )
 from plant_cli.data.tensors import (
     pack_matrix,

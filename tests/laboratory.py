@@ -2,7 +2,7 @@
 made-up clinic.
 """
 
-import plant_datasets
+import plant_formats
 import pytest
 from builders import make_registry, run_at, write_documents
 
@@ -73,7 +73,7 @@ class Laboratory:
         self.calls = []
         self.reporter = SilentReporter()
         self.registry = make_registry(
-            plant_datasets,
+            plant_formats,
             StageSpec(
                 name="alpha",
                 summary="A.",

@@ -10,7 +10,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from plant_datasets.corpus_reader import CorpusReader
+from plant_formats.corpus_reader import CorpusReader
 
 from plant_cli.api import DataSection
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 from hypothesis import strategies as st
-from plant_datasets import FORMATS
+from plant_formats import FORMATS
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec
 from plant_cli.data.documents import DOCUMENT_SCHEMA
-from plant_cli.data.label_cells import MISSING
+from plant_cli.data.listed_values import MISSING
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0\ufeff")
 _TEXTS = st.text(CHARACTERS, max_size=40).filter(

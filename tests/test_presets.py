@@ -14,7 +14,7 @@ import pytest
 import yaml
 from builders import read_stage, run_at
 from plant_backbones.profile import CausalOptions
-from plant_datasets.synthetic_clinic import generate
+from plant_formats.synthetic_clinic import generate
 from round_trips import write_format
 from safetensors.torch import load_file
 from transformers import MistralConfig

@@ -222,3 +222,14 @@ def near_names(name: str, known: Iterable[str]) -> str:
 def first_names(names: Sequence[object], most: int, between: str = ", ") -> str:
     """The first of many names, for a message; `…` stands for the others."""
     return between.join([*map(str, names[:most]), *(["…"] if len(names) > most else [])])
+
+
+def fractional_labels(kind: str, where: str, what: str) -> DataError:
+    """The error for labels that are numbers with a fraction."""
+    return DataError(
+        f"the labels are of type {kind}, {what}",
+        where=where,
+        expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
+        todo="write these labels as strings where the file is made; if they are no labels, name "
+        "another column with --labels-column",
+    )

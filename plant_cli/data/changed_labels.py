@@ -19,7 +19,7 @@ import yaml
 from plant_cli.api import DataError, Dataset, Pieces, SilentReporter, missing_column, near_names
 from plant_cli.data.documents import tidy_dataset
 from plant_cli.data.files import hash_strings
-from plant_cli.data.label_cells import split_names
+from plant_cli.data.listed_values import split_names
 from plant_cli.data.tables import collect, scan_table
 from plant_cli.data.vocabularies import read_titles
 

@@ -11,6 +11,7 @@ from typing import TypeVar, overload
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, Dataset, Reporter, SplitName, missing_column
+from plant_cli.api.errors import fractional_labels
 from plant_cli.data.corpus_files import Fingerprint, SplitRecord
 from plant_cli.data.files import hash_each
 from plant_cli.data.tables import collect, count_rows, trim
@@ -172,17 +173,6 @@ def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
         )
     empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
     return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
-
-
-def fractional_labels(kind: str, where: str, what: str) -> DataError:
-    """The error for labels that are numbers with a fraction."""
-    return DataError(
-        f"the labels are of type {kind}, {what}",
-        where=where,
-        expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
-        todo="write these labels as strings where the file is made; if they are no labels, name "
-        "another column with --labels-column",
-    )
 
 
 def tidy(frame: Table) -> Table:

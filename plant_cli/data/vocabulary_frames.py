@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from plant_cli.data.label_cells import split_names
+from plant_cli.data.listed_values import split_names
 from plant_cli.data.tables import trim
 
 VOCABULARY_SCHEMA = {

@@ -23,8 +23,8 @@ from plant_cli.api import (
 )
 from plant_cli.api.formats import name_number
 from plant_cli.data.format_choice import choose_format
-from plant_cli.data.label_cells import MISSING
 from plant_cli.data.lines import PARQUET, read_head, read_utf8_lines
+from plant_cli.data.listed_values import MISSING
 from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, scan_table
 from plant_cli.data.text_tables import peek_text

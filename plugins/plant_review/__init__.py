@@ -8,7 +8,8 @@ write corrected labels into a person's own table. `review_agreement` says how fa
 not seen, `gold_doubts` ranks what they say. `labels_edited` compares editions of a vocabulary, and
 makes a run with edited labels.
 
-It needs the extra `office` for workbooks (openpyxl). Of the core it uses opened models and
+It needs the extra `office` for workbooks (openpyxl), and the forms of label cells of
+`plant_formats` (`label_forms`, `label_cells`). Of the core it uses opened models and
 suggested documents (`scoring`), fitting without a network (`training`), run folders (`runs`) and
 tables (`data`).
 """

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from plant_formats.label_cells import LabelForm
+from plant_formats.label_forms import find_label_form
 
 from plant_cli.api import DataError, DataSection, missing_column
 from plant_cli.data.files import replacing
-from plant_cli.data.label_cells import LabelForm
-from plant_cli.data.label_forms import find_label_form
 from plant_cli.data.lines import find_encoding
 from plant_cli.data.tables import collect, join_columns, scan_table, write_table
 from plant_review.corrected_text import replace_cells, replace_values

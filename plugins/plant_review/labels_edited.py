@@ -37,7 +37,7 @@ from plant_cli.data.changed_labels import (
 from plant_cli.data.corpus_files import CorpusRecord, read_labels
 from plant_cli.data.documents import find_used_labels
 from plant_cli.data.files import refuse_replacing, remove, require_free
-from plant_cli.data.label_cells import split_names
+from plant_cli.data.listed_values import split_names
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.printed_tables import show_count
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table

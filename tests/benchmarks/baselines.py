@@ -23,7 +23,7 @@ import numpy as np
 import omikuji
 import plant_metrics
 import polars as pl
-from plant_datasets import plant_register_datasets
+from plant_formats import plant_register_datasets
 from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.multiclass import OneVsRestClassifier

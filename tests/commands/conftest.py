@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import plant_datasets
+import plant_formats
 import plant_metrics
 import plant_study
 import polars as pl
@@ -91,7 +91,7 @@ def played(tmp_path):
 
     module.plant_register_stages = plant_register_stages
     registry = Registry()
-    for plugin in (plant_datasets, plant_metrics, plant_study, module):
+    for plugin in (plant_formats, plant_metrics, plant_study, module):
         registry.register(plugin, name=plugin.__name__)
     path = write_corpus(tmp_path / "data.parquet")
     reporter = SilentReporter()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from plant_datasets.synthetic_clinic import generate
+from plant_formats.synthetic_clinic import generate
 from plant_network.reading import LiveReader
 from sklearn.metrics import roc_auc_score
 from transformers import BertConfig

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import record_again
-from plant_datasets.synthetic_clinic import generate
+from plant_formats.synthetic_clinic import generate
 from scipy.sparse import load_npz
 
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 from builders import record_again
-from plant_datasets.synthetic_clinic import generate
+from plant_formats.synthetic_clinic import generate
 
 from plant_cli.api import DataError, UsageError
 

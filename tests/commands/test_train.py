@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import plant_datasets
+import plant_formats
 import polars as pl
 import pytest
 from builders import read_stage, run_at
@@ -99,7 +99,7 @@ class PlayedSteps:
         )
         commands = [spec for spec in SPECS if spec.name in {"train", "run"}]
         self.registry = make_registry(
-            plant_datasets, *specs, *backbones, plan, *commands, name="played"
+            plant_formats, *specs, *backbones, plan, *commands, name="played"
         )
 
     def play(self, name: str) -> Any:

@@ -26,7 +26,7 @@ from plant_data.thorough_checks import (
     find_odd_label_counts,
     find_unknown_labels,
 )
-from plant_datasets.table_corpora import load as load_files
+from plant_formats.table_corpora import load as load_files
 
 from plant_cli.api import DataSection, Dataset, SilentReporter, SplitName
 from plant_cli.data import checks

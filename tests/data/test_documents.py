@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from builders import SCHEMA
 from plant_data.repair import write_corpus
-from plant_datasets.table_corpora import load as load_files
+from plant_formats.table_corpora import load as load_files
 
 from plant_cli.api import DataError, DataSection, Dataset, Pieces, SilentReporter, SplitName
 from plant_cli.data import documents as module

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plant_data.repair import repair, repair_evidence, write_corpus
 from plant_data.thorough_checks import THOROUGH
-from plant_datasets.table_corpora import load as load_files
+from plant_formats.table_corpora import load as load_files
 from polars.testing import assert_frame_equal
 from round_trips import ANY_LABEL, corpora
 

@@ -72,7 +72,7 @@ def preload() -> None:
         "plant_backbones",
         "plant_scorers",
         "plant_metrics",
-        "plant_datasets",
+        "plant_formats",
         "plant_formats",
         "plant_decoders",
     ):

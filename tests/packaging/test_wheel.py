@@ -152,7 +152,7 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     assert recipes | page | examples <= held
     assert "plant_cli/py.typed" in held
     assert {f"plant_report/{name}" for name in ("page.html.jinja", "style.css")} <= held
-    assert {"plant_datasets/cards.yaml", "plant_export/requirements-light.lock"} <= held
+    assert {"plant_formats/cards.yaml", "plant_export/requirements-light.lock"} <= held
     assert not any(
         name.startswith(("tests/", "docs/", "plugins/")) or "__pycache__" in name for name in held
     )

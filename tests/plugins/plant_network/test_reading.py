@@ -15,7 +15,7 @@ import pytest
 import torch
 from plant_backbones import TinyOptions
 from plant_backbones.tiny import TinyBackbone
-from plant_datasets.table_corpora import load as load_files
+from plant_formats.table_corpora import load as load_files
 from plant_network.design import Design
 from plant_network.hardware import Hardware
 from plant_network.reading import (
