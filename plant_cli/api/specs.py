@@ -395,6 +395,8 @@ class Kind:
     """The class of its specs."""
     summary: str
     """One sentence about these components."""
+    network: bool = False
+    """Whether they are parts of networks, whose plugin has their conformance checks."""
 
     @property
     def hook(self) -> str:
@@ -404,7 +406,7 @@ class Kind:
     @property
     def checks(self) -> str:
         """The module with the conformance checks of this kind."""
-        return f"plant_cli.testing.{self.name}_checks"
+        return f"{'plant_network' if self.network else 'plant_cli.testing'}.{self.name}_checks"
 
 
 TABLE = (
@@ -415,14 +417,27 @@ TABLE = (
         "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs "
         "page.",
     ),
-    Kind("backbone", "backbones", BackboneSpec, "Networks that read text and give hidden states."),
+    Kind(
+        "backbone",
+        "backbones",
+        BackboneSpec,
+        "Networks that read text and give hidden states.",
+        network=True,
+    ),
     Kind(
         "decoder",
         "decoders",
         DecoderSpec,
         "Networks that compute label scores from hidden states and rank words for a label.",
+        network=True,
     ),
-    Kind("loss", "losses", LossSpec, "Losses of stage 1 (`rank`) and stage 2 (`label`)."),
+    Kind(
+        "loss",
+        "losses",
+        LossSpec,
+        "Losses of stage 1 (`rank`) and stage 2 (`label`).",
+        network=True,
+    ),
     Kind("signal", "signals", SignalSpec, "Relevance signals: pure functions of the count table."),
     Kind("dataset", "datasets", DatasetSpec, "Corpora and readers of corpora."),
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),

@@ -6,7 +6,8 @@ them. `stage1` plants relevance into attention, `stage2` trains labels; both set
 `materials` and use the one `loop` with its `optimiser`, `checkpointing` and `strategies` (several
 processes, `group`). `reading` and `state_cache` give hidden states, `candidates` scores with a
 decoder, `network_scores` opens a trained network for `suggest` and its like. `planning` says what a
-stage will take.
+stage will take. `backbone_checks`, `decoder_checks` and `loss_checks` are the conformance checks of
+parts of networks, which `plant_cli.testing` runs.
 
 It needs torch, transformers, tokenizers, accelerate and peft. The core asks it through
 `NetworkSpec`. It imports no other plugin. Backbones, decoders and losses may use its `compute`,

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from plant_network.answers import encode
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
 from plant_cli.scoring.cuts import tokenize
 from plant_cli.testing.checklist import check, default_options
+from plant_network.answers import encode
 
 BACKBONE_TEXTS = (
     "The patient was admitted with pneumonia and treated with antibiotics.",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from plant_network.materials import CheckedLoss
 from torch import Tensor
 
 from plant_cli.api import LossSpec
 from plant_cli.testing.checklist import check, default_options
+from plant_network.materials import CheckedLoss
 
 
 @check(LossSpec)
