@@ -30,7 +30,18 @@ SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room i
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 MOST_IN_THE_KIT = 60  # names
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 880, 100, 3  # in lines of 100 columns
-MOST_WAYS = 15  # through a function of the formats and of data
+MOST_WAYS = 15  # through a function
+MANY_WAYS = {  # where some functions still have more; the list may only shrink
+    "plant_cli/commands",
+    "plant_cli/evaluation",
+    "plant_cli/scoring",
+    "plugins/plant_backbones",
+    "plugins/plant_export",
+    "plugins/plant_network",
+    "plugins/plant_report",
+    "plugins/plant_review",
+    "plugins/plant_study",
+}
 LOCAL_IMPORTS = 49  # the number may only shrink
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 RETIRED = re.compile(
@@ -224,17 +235,17 @@ def test_functions_nest_at_most_three_deep() -> None:
     assert {place: found for place, found in depths.items() if found > DEEPEST} == {}
 
 
-def test_formats_and_data_decide_little_in_a_function() -> None:
+def test_functions_decide_little() -> None:
     """Cyclomatic complexity, with `and`, `or`, comprehensions and their conditions."""
-    rooms = ("plant_cli/data", "plugins/plant_formats", "plugins/plant_formats")
     ways = {
         f"{shown(path)}:{node.lineno} {node.name}": 1 + sum(map(count_ways, ast.walk(node)))
         for path in SOURCES
-        if shown(path).startswith(rooms)
         for node in ast.walk(parse(path))
         if isinstance(node, ast.FunctionDef)
     }
-    assert {place: found for place, found in ways.items() if found > MOST_WAYS} == {}
+    many = {place: found for place, found in ways.items() if found > MOST_WAYS}
+    homes = {"/".join(place.split("/")[:2]) for place in many}
+    assert homes == MANY_WAYS, "\n".join(map(str, many.items()))
 
 
 def count_ways(node: ast.AST) -> int:

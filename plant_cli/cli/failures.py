@@ -144,6 +144,11 @@ def _wait(child: int, watched: set[signal.Signals]) -> int:
             os.kill(child, received.si_signo)
 
 
+def _blame(error: BaseException, registry: Registry | None) -> tuple[PluginRecord, str] | None:
+    """The plugin in whose code an error arose, and where it is; None if in none."""
+    return None if registry is None else registry.blame(error)
+
+
 @contextmanager
 def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
     """Show an error of the block without a trace and exit with its code; bugs are to be
@@ -152,13 +157,12 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     try:
         yield
     except PlantError as error:
-        caused = registry is not None and error.__cause__ is not None
-        blamed = registry.blame(error) if registry is not None and caused else None
+        blamed = _blame(error, registry) if error.__cause__ is not None else None
         if blamed is not None:
             error.where += f"; the plugin '{blamed[0].name}', {blamed[1]}"
         leave(error)
     except KeyboardInterrupt as error:
-        blamed = None if registry is None else registry.blame(error)
+        blamed = _blame(error, registry)
         who = "" if blamed is None else f" in the plugin '{blamed[0].name}', {blamed[1]}"
         _leave(f"interrupted{who}", INTERRUPTED)
     except BrokenPipeError:
@@ -172,7 +176,7 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
         explained = _explain(error)
         if explained is not None:
             leave(explained)
-        blamed = None if registry is None else registry.blame(error)
+        blamed = _blame(error, registry)
         if blamed is not None:
             leave(_accuse(error, *blamed))
         _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
@@ -154,33 +154,23 @@ def _option_flag(
     if typed is None:
         return None
     text, default, kind = info.description or "", default_text(info), extra.get("kind")
+    components = registry.specs(KINDS[str(kind)].spec) if kind else ()
+    switch = typed is bool
     described: dict[str, Any] = {
         "section": section,
         "field": name,
         "text": text,
-        "choices": ", ".join(one.name for one in registry.specs(KINDS[str(kind)].spec))
-        if kind
-        else "",
-        "default": "" if typed is bool and default == "no" else default,
+        "choices": ", ".join(one.name for one in components),
+        "default": "" if switch and default == "no" else default,
         "kind": f"{type_text(info.annotation)} {rules_text(info)}".strip(),
         "everyday": extra.get("level") == "everyday" or info.is_required(),
     }
     if extra.get("argument") and positional:
-        required = info.is_required() and section == spec.name and not spec.writes
-        settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
-        parameter = _parameter(
-            section, name, typed, settings, default=inspect.Parameter.empty if required else None
-        )
-        return Flag(parameter=parameter, shown=name.upper(), positional=True, **described)
-    short, long = [extra["short"]] if extra.get("short") else [], f"--{_dashed(name)}"
-    word = (
-        "NAME.KEY=VALUE"
-        if mapping
-        else extra.get("value") or ("PATH" if extra.get("path") else _value_word(info.annotation))
-    )
-    names = [*short, f"{long}/--no-{long[2:]}" if typed is bool else long]
+        given = info.is_required() and section == spec.name and not spec.writes
+        return _argument_flag(typed, described, required=given)
+    word = "NAME.KEY=VALUE" if mapping else _value_word(info.annotation, extra)
+    names, shown = _name_flag(name, extra.get("short"), default if switch else None)
     settings = typer.Option(*names, help=text, show_default=False, metavar=word or None)
-    shown = ", ".join([*short, f"--[no-]{long[2:]}" if typed is bool and default != "no" else long])
     return Flag(
         parameter=_parameter(section, name, typed, settings),
         shown=f"{shown} {word}".strip(),
@@ -189,8 +179,35 @@ def _option_flag(
     )
 
 
-def _value_word(annotation: Any) -> str:
-    """The word for a flag's value in help: `N`, `TEXT`, `a|b`; empty for a switch."""
+def _name_flag(name: str, short: str | None, switched: str | None) -> tuple[list[str], str]:
+    """The names of a flag for Typer, and as help shows them; `switched` is the default of a
+    switch, yes or no.
+    """
+    long = f"--{_dashed(name)}"
+    names, shown = [long], long
+    if switched is not None:
+        names = [f"{long}/--no-{long[2:]}"]
+        shown = long if switched == "no" else f"--[no-]{long[2:]}"
+    return ([short, *names], f"{short}, {shown}") if short else (names, shown)
+
+
+def _argument_flag(typed: Any, described: dict[str, Any], *, required: bool) -> Flag:
+    """A flag that is given by its place."""
+    shown = described["field"].upper()
+    settings = typer.Argument(metavar=shown, help=described["text"], show_default=False)
+    default = inspect.Parameter.empty if required else None
+    parameter = _parameter(
+        described["section"], described["field"], typed, settings, default=default
+    )
+    return Flag(parameter=parameter, shown=shown, positional=True, **described)
+
+
+def _value_word(annotation: Any, extra: Mapping[str, Any] = types.MappingProxyType({})) -> str:
+    """The word for a flag's value in help: as declared, else `N`, `TEXT`, `a|b`; empty for a
+    switch.
+    """
+    if extra.get("value") or extra.get("path"):
+        return str(extra.get("value") or "PATH")
     origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
     if origin is Literal:
         return "|".join(map(str, args))
@@ -217,10 +234,8 @@ def flag_type(annotation: Any) -> Any:
         kind = flag_type(args[0])
         return None if kind is None else types.GenericAlias(list, (kind,))
     if origin is Literal:
-        return annotation if all(isinstance(a, str) for a in args) else type(args[0])
-    if annotation is Choice:
-        return str
-    return annotation if annotation in SCALARS else None
+        return annotation if {*map(type, args)} == {str} else type(args[0])
+    return str if annotation is Choice else annotation if annotation in SCALARS else None
 
 
 def _parameter(

@@ -9,7 +9,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rich.cells import cell_len
@@ -69,39 +69,47 @@ def _show_on_terminal(table: Table, console: Console) -> None:
     least = [
         _least_width(column, texts) for column, texts in zip(table.columns, cells, strict=True)
     ]
-    for number, kept in enumerate(
-        [range(len(least))] if table.whole else _fit_columns(least, console.width)
-    ):
-        title = Text(printable(table.title)) if table.title and not number else None
-        drawn = RichTable(
-            title=title,
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            header_style="bold",
-            pad_edge=False,
-        )
-        narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
-        for column in kept:
-            is_number = table.columns[column].kind in NUMBER_KINDS
-            width, justify = (
-                least[column] if narrow and is_number else None,
-                "right" if is_number else "left",
-            )
-            drawn.add_column(Text(names[column]), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
-        for row in rows:
-            drawn.add_row(*(Text(row[column]) for column in kept))
+    title = Text(printable(table.title)) if table.title else None
+    if table.passages:
+        console.print(title, style="bold")
+        console.print(_colour(table.passages))
+        console.print()
+    parts = [range(len(least))] if table.whole else _fit_columns(least, console.width)
+    for number, kept in enumerate(parts):
         if number:
             console.print()
-        elif table.passages:
-            console.print(title, style="bold")
-            console.print(_colour(table.passages))
-            console.print()
-            drawn.title = None
+        narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
+        drawn = _draw(table.columns, rows, kept, least if narrow else None)
+        drawn.title = None if number or table.passages else title
         console.print(drawn)
     for note in table.notes:
         console.print(Text(printable(note), style="dim"))
     console.print()
+
+
+def _draw(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    kept: Sequence[int],
+    widths: Sequence[int | None] | None,
+) -> RichTable:
+    """A table of some columns without frames: numbers to the right, in columns of these widths,
+    and text, which is folded, to the left.
+    """
+    drawn = RichTable(
+        title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False
+    )
+    for place in kept:
+        is_number = columns[place].kind in NUMBER_KINDS
+        drawn.add_column(
+            Text(printable_cell(columns[place].name)),
+            justify="right" if is_number else "left",
+            width=widths[place] if widths and is_number else None,
+            overflow="fold",
+        )
+    for row in rows:
+        drawn.add_row(*(Text(row[place]) for place in kept))
+    return drawn
 
 
 def _bracket(passage: Passage) -> str:

@@ -79,38 +79,8 @@ def explain_usage_error(
             expected=_line(error, command),
             todo=f"give it; {ask}",
         )
-    if hasattr(error, "possibilities") and error.option_name in former:
-        now = former[error.option_name]
-        return UsageError(
-            f"the option '{error.option_name}' is called '{now}'",
-            where=command,
-            expected=now,
-            todo=f"write {now} instead; {ask}",
-        )
-    if (
-        hasattr(error, "possibilities")
-        and error.ctx
-        and error.option_name[2:].upper() in _arguments(error.ctx.command)
-    ):
-        what = f"'{error.option_name}' is no option but an argument"
-        return UsageError(
-            what,
-            where=command,
-            expected=_line(error, command),
-            todo=f"write its value alone, without {error.option_name}",
-        )
     if hasattr(error, "possibilities"):
-        expected = (
-            near_names(error.option_name, error.possibilities)
-            if error.possibilities
-            else "an option of this command"
-        )
-        return UsageError(
-            f"there is no option '{error.option_name}'",
-            where=command,
-            expected=expected,
-            todo=f"correct it ({ask}); put `--` before a value that begins with a dash",
-        )
+        return _explain_unknown_option(error, command, former, ask)
     options = (
         [option for one in error.ctx.command.params for option in one.opts] if error.ctx else []
     )
@@ -118,6 +88,34 @@ def explain_usage_error(
         ask = f"name the corpus with --path; {ask}"
     return UsageError(
         error.format_message().rstrip("."), where=command, expected=_line(error, command), todo=ask
+    )
+
+
+def _explain_unknown_option(
+    error: Any, command: str, former: Mapping[str, str], ask: str
+) -> UsageError:
+    """The error for an option that has another name, is an argument, or does not exist."""
+    name = error.option_name
+    if name in former:
+        return UsageError(
+            f"the option '{name}' is called '{former[name]}'",
+            where=command,
+            expected=former[name],
+            todo=f"write {former[name]} instead; {ask}",
+        )
+    if error.ctx and name[2:].upper() in _arguments(error.ctx.command):
+        return UsageError(
+            f"'{name}' is no option but an argument",
+            where=command,
+            expected=_line(error, command),
+            todo=f"write its value alone, without {name}",
+        )
+    known = error.possibilities
+    return UsageError(
+        f"there is no option '{name}'",
+        where=command,
+        expected=near_names(name, known) if known else "an option of this command",
+        todo=f"correct it ({ask}); put `--` before a value that begins with a dash",
     )
 
 

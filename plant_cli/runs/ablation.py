@@ -10,7 +10,7 @@ from typing import Any
 
 from plant_cli.api import Components, RecipeError, StageSpec
 from plant_cli.api.context import join_tag
-from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.api.options import SHARED_SECTIONS, Options
 from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import Step, resolve_steps
 
@@ -160,37 +160,39 @@ def _copy(
     """The sections of the stages that a change concerns, each with its part of the change and
     the tags of what it reads.
     """
-    origin, layers, copied = recipe.nearest((NAMED_CHANGES, name)), [], set()
-    shared = [section for section in SHARED_SECTIONS if section in change]
+    origin, layers, copied = recipe.nearest((NAMED_CHANGES, name)), [], set[str]()
     changed = [
         (step, step.options.model_copy(update=change.get(step.name) or {})) for step in steps
     ]
+    trained = {step.name for step in steps if step.spec.system == "trains"}
     for step, options in changed:
-        readers = [other for other in changed if step.name in other[0].spec.reads]
-        if readers and not any(values.reads_stage(step.name) for _, values in readers):
+        if _is_idle(step, changed):
             continue
-        read = [
-            stage for stage in step.spec.reads if stage in copied and options.reads_stage(stage)
-        ]
-        used = [
-            section
-            for section in shared
-            if section in step.spec.sections and (section != "data" or step.spec.learns)
-        ]
-        judged = step.spec.judges and any(
-            other.spec.system == "trains" and other.name in copied for other in steps
-        )
-        if not (read or used or judged or step.name in change):
-            continue
-        copied.add(step.name)
-        section = join_tag(step.name, tag)
-        layers += [
-            nest((section,), {}, origin),
-            *(nest((section, step.spec.reads[stage]), tag, origin) for stage in read),
-        ]
-        layers += [recipe.moved((NAMED_CHANGES, name, part), section, part) for part in used]
-        layers.append(recipe.moved((NAMED_CHANGES, name, step.name), section))
+        read = list(filter(options.reads_stage, filter(copied.__contains__, step.spec.reads)))
+        used = _find_used(step, change)
+        judged = step.spec.judges and trained & copied
+        if read or used or judged or step.name in change:
+            copied.add(step.name)
+            section = join_tag(step.name, tag)
+            layers += [
+                nest((section,), {}, origin),
+                *(nest((section, step.spec.reads[stage]), tag, origin) for stage in read),
+                *(recipe.moved((NAMED_CHANGES, name, part), section, part) for part in used),
+                recipe.moved((NAMED_CHANGES, name, step.name), section),
+            ]
     return merge_layers(*layers)
+
+
+def _is_idle(step: Step, changed: Iterable[tuple[Step, Options]]) -> bool:
+    """Whether stages could read what a step makes, and none of them does."""
+    readers = [options for other, options in changed if step.name in other.spec.reads]
+    return bool(readers) and not any(options.reads_stage(step.name) for options in readers)
+
+
+def _find_used(step: Step, change: Mapping[str, Any]) -> list[str]:
+    """The shared sections of a change that a step depends on."""
+    known = [one for one in SHARED_SECTIONS if one in change and one in step.spec.sections]
+    return [one for one in known if one != "data" or step.spec.learns]
 
 
 def _require_difference(

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -274,45 +275,90 @@ def decide_start(
             does not fit.
         ArtefactError: the record is damaged or lost, or a file of a finished stage is.
     """
-    try:
-        record = folder.record()
-    except ArtefactError:
-        if not request.force:
-            raise
-        (folder.path / STAGE_FILE).unlink(missing_ok=True)
-        record = None
-    changes = (
-        find_stage_changes(record, step.values, step.sections, run) if record is not None else []
-    )
-    done = record is not None and record.status == "done"
-    if record is not None and done and not changes and (may_skip or request.resume):
-        damage = folder.find_damage(record)
-        if not damage:
-            return "skip", record
-        if not request.force:
-            raise damage[0].error(
-                f"the stage '{folder.name}'", "make it again: repeat the command with --force"
-            )
-    for name in getattr(
-        step.options, "systems", ()
-    ):  # a name mistyped is more than a finished stage
-        refuse_missing_file(name)
-    if record is not None and not done and request.resume and not changes and folder.holds_work():
+    found = _look_at(step, folder, run, force=request.force)
+    record, wanted = found.record, may_skip or request.resume
+    if wanted and found.finished and found.whole():
+        return "skip", record
+    _refuse_missing_systems(step.options)  # a name mistyped is more than a finished stage
+    if found.interrupted and request.resume:
         return "resume", record
-    follows = (
-        request.grow
-        and bool(changes)
-        and all(change.startswith((*OF_INPUTS, *OF_GROWTH)) for change in changes)
-    )
-    if (
-        request.force
-        or not (done or folder.holds_work())
-        or (done and ((step.spec.looks and (may_skip or not request.resume)) or follows))
-    ):
+    looks = step.spec.looks and found.done and (may_skip or not request.resume)
+    if request.force or found.empty or looks or found.grown(request):
         return "fresh", record
     if record is None:
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
-    raise _refusal(step, folder, record, changes, run, resume=request.resume, may_skip=may_skip)
+    raise _refusal(step, found, record, run, resume=request.resume, may_skip=may_skip)
+
+
+def _refuse_missing_systems(options: Options) -> None:
+    for name in getattr(options, "systems", ()):
+        refuse_missing_file(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Present:
+    """What the folder of a stage holds now."""
+
+    folder: StageFolder
+    record: StageRecord | None
+    changes: Sequence[str]  # since then, of options and inputs
+    begun: bool
+    force: bool
+
+    @property
+    def done(self) -> bool:
+        return self.record is not None and self.record.status == "done"
+
+    @property
+    def same(self) -> bool:
+        """Whether it was made with the same options from the same inputs."""
+        return self.record is not None and not self.changes
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.same and self.done
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it can go on."""
+        return self.same and self.begun and not self.done
+
+    @property
+    def empty(self) -> bool:
+        return not (self.done or self.begun)
+
+    def grown(self, request: Request) -> bool:
+        """Whether something changed, and nothing but what the user lets `--continue` bring."""
+        own = (*OF_INPUTS, *OF_GROWTH)
+        if not (request.grow and self.done and self.changes):
+            return False
+        return all(change.startswith(own) for change in self.changes)
+
+    def whole(self) -> bool:
+        """Whether its files are as they were written; an error without `force`."""
+        damage = self.folder.find_damage(self.record) if self.record is not None else ()
+        if damage and not self.force:
+            raise damage[0].error(
+                f"the stage '{self.folder.name}'",
+                "make it again: repeat the command with --force",
+            )
+        return not damage
+
+
+def _look_at(step: Step, folder: StageFolder, run: Run, *, force: bool) -> _Present:
+    """The present state of a folder; with `force` a damaged record is none."""
+    try:
+        record = folder.record()
+    except ArtefactError:
+        if not force:
+            raise
+        (folder.path / STAGE_FILE).unlink(missing_ok=True)
+        record = None
+    changes = find_stage_changes(record, step.values, step.sections, run) if record else ()
+    return _Present(
+        folder=folder, record=record, changes=changes, begun=folder.holds_work(), force=force
+    )
 
 
 def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> bool:
@@ -343,9 +389,8 @@ def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
 
 def _refusal(
     step: Step,
-    folder: StageFolder,
+    found: _Present,
     record: StageRecord,
-    changes: Sequence[str],
     run: Run,
     *,
     resume: bool,
@@ -354,7 +399,8 @@ def _refusal(
     """Why a stage does not start: the content of its folder, and the flag that replaces or
     continues it.
     """
-    names, where, done = list(record.outputs), str(folder.path), record.status == "done"
+    folder, changes, done = found.folder, found.changes, found.done
+    names, where = list(record.outputs), str(folder.path)
     if changes:
         where += f": {'; '.join(changes[:5])}"
     elif done and names:
@@ -362,14 +408,7 @@ def _refusal(
             f" and {len(names) - FILES_NAMED} more" if len(names) > FILES_NAMED else ""
         )
     if done:
-        others = [
-            (other.name, reader) for other in run.stages() if (reader := other.record()) is not None
-        ]
-        makers = [
-            name
-            for name, reader in others
-            if folder.name in reader.inputs and reader.started <= record.started
-        ]
+        makers = _find_makers(folder, record, run)
         return UsageError(
             f"the stage '{folder.name}' is finished"
             + (f", since '{makers[-1]}' needed it" if makers else "")
@@ -395,6 +434,18 @@ def _refusal(
         expected="--resume or --force",
         todo="repeat the command with --resume to continue it, or with --force to start afresh",
     )
+
+
+def _find_makers(folder: StageFolder, record: StageRecord, run: Run) -> list[str]:
+    """The stages that began before this one and read it: it ran since they needed it."""
+    others = [
+        (other.name, reader) for other in run.stages() if (reader := other.record()) is not None
+    ]
+    return [
+        name
+        for name, reader in others
+        if folder.name in reader.inputs and reader.started <= record.started
+    ]
 
 
 def _offer(

@@ -90,19 +90,8 @@ def merge_layers(*layers: RecipeLayer) -> RecipeLayer:
 
 
 def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
-    """Below a section a mapping with a name is a component: `tiny` is `{name: tiny}`, and
-    another one keeps none of its options.
-    """
     if len(path) > 1:
-        if isinstance(base, str) and isinstance(over, dict):
-            base = {"name": base}
-            if path in origins:
-                origins[(*path, "name")] = origins[path]
-        if isinstance(base, dict) and "name" in base:
-            if over == base["name"]:
-                over = {"name": over}
-            elif isinstance(over, dict) and over.get("name", base["name"]) != base["name"]:
-                base = None
+        base, over = _align_components(base, over, path, origins)
     if not (isinstance(base, dict) and isinstance(over, dict)):
         for stale in [known for known in origins if known[: len(path)] == path]:
             del origins[stale]
@@ -111,6 +100,24 @@ def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> 
     for key, value in over.items():
         merged[key] = _merge(base[key], value, (*path, key), origins) if key in base else value
     return merged
+
+
+def _align_components(
+    base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]
+) -> tuple[Any, Any]:
+    """Below a section a mapping with a name is a component: `tiny` is `{name: tiny}`, and
+    another one keeps none of its options.
+    """
+    if isinstance(base, str) and isinstance(over, dict):
+        base = {"name": base}
+        if path in origins:
+            origins[(*path, "name")] = origins[path]
+    if not isinstance(base, dict) or "name" not in base:
+        return base, over
+    if over == base["name"]:
+        return base, {"name": over}
+    other = isinstance(over, dict) and over.get("name", base["name"]) != base["name"]
+    return (None if other else base), over
 
 
 def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:

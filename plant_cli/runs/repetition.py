@@ -57,30 +57,11 @@ def repeat(
     first = _first_seed(repeated)
     origin = f"--seeds {count}"
     copies = [
-        merge_layers(
-            _write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))),
-            nest((copy, "machine", "seed"), seed, origin),
-        )
+        _write_seeded(step, seed, origin)
         for seed in range(first + 1, first + count)
         for step in repeated
     ]
-    over = f"seeds{count}"
-    compared = [
-        step
-        for step in steps
-        if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})
-    ]
-    ends = [
-        merge_layers(
-            _write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)
-        )
-        for step in compared
-    ]
-    if not any(step.spec.compares for step in steps):
-        comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
-        ends = [
-            _compare_all(repeated, join_tag(name, over), count, origin) for name in comparisons[:1]
-        ]
+    compared, ends = _repeat_comparisons(steps, repeated, count, components)
     kept = [_write(step, step.name) for step in steps if step not in compared]
     names = {step.name for step in steps}
     return merge_layers(
@@ -89,6 +70,36 @@ def repeat(
         *(copy for copy in copies if not copy.values.keys() & names),
         *ends,
     )
+
+
+def _repeat_comparisons(
+    steps: Sequence[Step], repeated: Sequence[Step], count: int, components: Components
+) -> tuple[list[Step], list[RecipeLayer]]:
+    """The comparisons that take no seeds of their own, and the sections of all seeds that take
+    their place; where a recipe compares nothing, one of all its systems.
+    """
+    origin, over = f"--seeds {count}", f"seeds{count}"
+    if not any(step.spec.compares for step in steps):
+        named = next((spec.name for spec in components.specs(StageSpec) if spec.compares), None)
+        ends = [_compare_all(repeated, join_tag(named, over), count, origin)] if named else []
+        return [], ends
+    compared = [
+        step
+        for step in steps
+        if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})
+    ]
+    return compared, [
+        merge_layers(
+            _write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)
+        )
+        for step in compared
+    ]
+
+
+def _write_seeded(step: Step, seed: int, origin: str) -> RecipeLayer:
+    """The section of a step for another seed, under the tag of this seed."""
+    copy = join_tag(step.spec.name, mark_seed(step.tag, seed))
+    return merge_layers(_write(step, copy), nest((copy, "machine", "seed"), seed, origin))
 
 
 def _first_seed(repeated: Sequence[Step]) -> int:

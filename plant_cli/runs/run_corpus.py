@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,35 +49,11 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             )
         return _prepare(context, run)
     if context.data == DataSection() and not run.recipe_path.exists():
-        lost = any(folder.is_done() for folder in run.stages())
-        raise ArtefactError(
-            "the run has lost its recipe, which names its corpus"
-            if lost
-            else "no corpus was named, and no stage of this run has finished, whose recipe would "
-            "name it",
-            where=str(run.recipe_path),
-            expected="the file as `plant` wrote it"
-            if lost
-            else "the corpus, until the first stage has finished",
-            todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-            + "as at the beginning of the run, or with --set data.path=PATH (see `source` in "
-            f"{run.corpus_path / SPLITS_FILE})",
-        )
+        raise _lost_recipe(run)
     corpus = open_corpus(find_corpus(run), partial(_load_again, context, run))
     of_growth = () if writes or not (run.path / FORMER).is_dir() else MAY_CHANGE
     _refuse_other_options(context.data, corpus, run, may_differ=of_growth)
-    if changed := find_other_packages(corpus.record.analyser):
-        context.reporter.warn(
-            f"words of this run were counted with {', '.join(changed)}: some may be reduced "
-            "otherwise than when relevance was counted"
-        )
-    for path in filter(None, (context.data.vocabulary, context.data.titles)):
-        recorded = run.header.sources.get(str(Path(path).absolute()))
-        if recorded is not None and Path(path).is_file() and hash_file(Path(path)) != recorded:
-            context.reporter.warn(
-                f"{path} has changed since this run was begun, which keeps its titles: another "
-                "run (--run DIR) takes the new ones"
-            )
+    _warn_of_changes(context, corpus, run)
     for what, file, recorded, now in (
         ("documents", SPLITS_FILE, run.header.data_hash, corpus.data_hash),
         ("label order", LABELS_FILE, run.header.label_hash, corpus.labels.hash),
@@ -91,6 +67,40 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
                 todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
             )
     return corpus
+
+
+def _lost_recipe(run: Run) -> ArtefactError:
+    """The error for a run that does not say where its corpus is."""
+    lost = any(folder.is_done() for folder in run.stages())
+    return ArtefactError(
+        "the run has lost its recipe, which names its corpus"
+        if lost
+        else "no corpus was named, and no stage of this run has finished, whose recipe would "
+        "name it",
+        where=str(run.recipe_path),
+        expected="the file as `plant` wrote it"
+        if lost
+        else "the corpus, until the first stage has finished",
+        todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
+        + "as at the beginning of the run, or with --set data.path=PATH (see `source` in "
+        f"{run.corpus_path / SPLITS_FILE})",
+    )
+
+
+def _warn_of_changes(context: RunContext, corpus: StoredCorpus, run: Run) -> None:
+    """Say which packages and tables of titles are not those that the run was begun with."""
+    if changed := find_other_packages(corpus.record.analyser):
+        context.reporter.warn(
+            f"words of this run were counted with {', '.join(changed)}: some may be reduced "
+            "otherwise than when relevance was counted"
+        )
+    for path in map(Path, filter(None, (context.data.vocabulary, context.data.titles))):
+        recorded = run.header.sources.get(str(path.absolute()))
+        if recorded is not None and path.is_file() and hash_file(path) != recorded:
+            context.reporter.warn(
+                f"{path} has changed since this run was begun, which keeps its titles: another "
+                "run (--run DIR) takes the new ones"
+            )
 
 
 def find_run_columns(context: RunContext, run: Run) -> dict[str, str | None]:
@@ -244,6 +254,18 @@ NEXT_CORPUS = ".corpus.next"
 FORMER = ".former"  # corpora that the run had before it grew, by hash, for models made on them
 
 
+def _reads_same_files(data: DataSection, sources: Mapping[str, str]) -> bool:
+    """Whether a corpus would be read from files of these hashes, and no others."""
+    named = [data.path, *filter(None, [data.label_edits])]
+    known = all(
+        path is not None and Path(path).is_file() and str(Path(path).absolute()) in sources
+        for path in named
+    )
+    return known and all(
+        Path(path).is_file() and hash_file(Path(path)) == hashed for path, hashed in sources.items()
+    )
+
+
 def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     """Prepare the corpus of a run again if its source has changed; None if it has not.
 
@@ -262,15 +284,7 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     for former in (run.path / FORMER).glob("*"):
         _keep_for_models(former)
     remove(coming)
-    named = (context.data.path, *filter(None, [context.data.label_edits]))
-    sources = run.header.sources
-    same = all(
-        path is not None and Path(path).is_file() and str(Path(path).absolute()) in sources
-        for path in named
-    ) and all(
-        Path(path).is_file() and hash_file(Path(path)) == known for path, known in sources.items()
-    )
-    if run.header.data_hash is None or same:
+    if run.header.data_hash is None or _reads_same_files(context.data, run.header.sources):
         return None
     if context.data.path is None:
         raise UsageError(

@@ -140,20 +140,14 @@ def run_side_by_side(
         while workers.at_work or (
             waiting and failure is None and not runner.interruption.requested
         ):
-            unfinished = {*(step.name for step in waiting), *workers.at_work}
-            ready = (
-                [step for step in waiting if not find_awaited(step, steps) & unfinished]
-                if failure is None
-                else []
-            )
+            ready = [] if failure is not None else _find_ready(waiting, steps, workers.at_work)
             for step in ready[: workers.room]:
                 waiting.remove(step)
                 workers.begin(step.name, work, runner.request, step.name)
             ended = dict(workers.wait())
             outcomes |= ended
-            failure = failure or next(
-                (outcome for outcome in ended.values() if isinstance(outcome, BaseException)), None
-            )
+            failures = [one for one in ended.values() if isinstance(one, BaseException)]
+            failure = failure or next(iter(failures), None)
             task.advance(len(ended))
     if failure is not None:
         raise failure
@@ -161,6 +155,14 @@ def run_side_by_side(
         runner.require_going_on(step.name)
     found = [outcomes.get(step.name) for step in steps]
     return [outcome for outcome in found if isinstance(outcome, StepResult)]
+
+
+def _find_ready(
+    waiting: Iterable[Step], steps: Sequence[Step], at_work: Iterable[str]
+) -> list[Step]:
+    """Those that wait for no step any more."""
+    unfinished = {*(step.name for step in waiting), *at_work}
+    return [step for step in waiting if not find_awaited(step, steps) & unfinished]
 
 
 def find_late(steps: Iterable[Step]) -> list[Step]:

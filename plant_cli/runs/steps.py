@@ -267,70 +267,68 @@ def explain_option_error(
     problems: list[Any] = error.errors()
     location = tuple(str(key) for key in problems[0]["loc"])
     key = location[0] if location else ""
-    name = f"{shown}.{key}" if key else shown
-    kind, argument = problems[0]["type"], bool(_extra(model, key).get("argument"))
-    if kind == "missing":
-        way = f"name it: plant {shown} {key.upper()}" if argument else f"use --set {name}=…"
-        what, expected, todo = (
-            f"'{name}' has no value",
-            _help(model, key),
-            f"{way}; or give it in a recipe",
-        )
-    elif kind == "extra_forbidden" and key in former_names(model):
-        now = former_names(model)[key]
-        what, expected, todo = (
-            f"the option '{name}' is called '{now}'",
-            f"the key '{now}'",
-            f"write '{now}' instead of '{key}'",
-        )
-    elif kind == "extra_forbidden" and key not in model.model_fields:
-        what, expected, todo = (
-            f"'{shown}' has no option '{key}'",
-            near_names(key, model.model_fields),
-            "correct or remove the key",
-        )
-    elif not key:
-        what, _, expected = _rule(problems[0], model, key).partition(": ")
-        expected, todo = (
-            expected or f"other options of '{shown}'",
-            f"correct the options of '{shown}'",
-        )
-    else:
-        what, expected, todo = (
-            f"'{name}' cannot be {problems[0]['input']!r}",
-            _rule(problems[0], model, key),
-            "correct the value",
-        )
+    argument = bool(_extra(model, key).get("argument"))
+    origin = layer.nearest((part, *location))
+    by_flag = origin == DEFAULT_ORIGIN or origin.startswith("flag")
+    if problems[0]["type"] == "missing" and by_flag and not argument:
+        return _name_missing_flag(model, key, shown, several=len(problems) > 1)
+    what, expected, todo = _word_problem(problems[0], model, key, shown)
     if len(problems) > 1:
         what += f" (and {len(problems) - 1} more)"
-    origin = layer.nearest((part, *location))
-    if (
-        kind == "missing"
-        and not argument
-        and (origin == DEFAULT_ORIGIN or origin.startswith("flag"))
-    ):
-        flag = " ".join(
-            filter(
-                None,
-                [
-                    _extra(model, key).get("short") or f"--{key.replace('_', '-')}",
-                    _extra(model, key).get("value") or "…",
-                ],
-            )
-        )
-        todo = f"name it: plant {shown} … {flag}" + (
-            "; the others likewise" if len(problems) > 1 else ""
-        )
-        return RecipeError(
-            f"{flag} is missing", where=f"plant {shown}", expected=expected, todo=todo
-        )
     if origin.startswith("flag ") and argument:
         origin = f"argument {key.upper()}"
+    name = _name_option(shown, key)
     return RecipeError(
         what,
         where=name if origin == DEFAULT_ORIGIN else f"{origin}, {name}",
         expected=expected,
         todo=todo,
+    )
+
+
+def _name_option(shown: str, key: str) -> str:
+    return f"{shown}.{key}" if key else shown
+
+
+def _word_problem(problem: Any, model: type[Options], key: str, shown: str) -> tuple[str, str, str]:
+    """What is wrong with an option, what was expected, and what to do."""
+    name, former = _name_option(shown, key), former_names(model)
+    match problem["type"]:
+        case "missing":
+            argument = _extra(model, key).get("argument")
+            way = f"name it: plant {shown} {key.upper()}" if argument else f"use --set {name}=…"
+            return f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
+        case "extra_forbidden" if key in former:
+            return (
+                f"the option '{name}' is called '{former[key]}'",
+                f"the key '{former[key]}'",
+                f"write '{former[key]}' instead of '{key}'",
+            )
+        case "extra_forbidden" if key not in model.model_fields:
+            return (
+                f"'{shown}' has no option '{key}'",
+                near_names(key, model.model_fields),
+                "correct or remove the key",
+            )
+    rule = _rule(problem, model, key)
+    if key:
+        return f"'{name}' cannot be {problem['input']!r}", rule, "correct the value"
+    what, _, expected = rule.partition(": ")
+    other = f"other options of '{shown}'"
+    return what, expected or other, f"correct the options of '{shown}'"
+
+
+def _name_missing_flag(model: type[Options], key: str, shown: str, *, several: bool) -> RecipeError:
+    """The error for an option without a value that no recipe was to give."""
+    declared = _extra(model, key)
+    flag = declared.get("short") or f"--{key.replace('_', '-')}"
+    flag = f"{flag} {declared.get('value') or '…'}"
+    likewise = "; the others likewise" if several else ""
+    return RecipeError(
+        f"{flag} is missing",
+        where=f"plant {shown}",
+        expected=_help(model, key),
+        todo=f"name it: plant {shown} … {flag}{likewise}",
     )
 
 
