@@ -20,8 +20,8 @@ from plant_formats.synthetic_clinic import generate
 from scipy.sparse import load_npz
 
 from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
-from plant_cli.commands import suggest as suggest_module
 from plant_cli.data.printed_tables import format_cell
+from plant_cli.scoring import suggestion_files
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.suggested_documents import (
@@ -288,7 +288,7 @@ def test_a_stopped_command_goes_on_after_the_last_whole_text(
             raise KeyboardInterrupt
         return suggest(self, ids, texts)
 
-    monkeypatch.setattr(suggest_module, "TEXTS_TOGETHER", 5 * suggest_module.NETWORK_SHARE)
+    monkeypatch.setattr(suggestion_files, "TEXTS_TOGETHER", 5 * suggestion_files.NETWORK_SHARE)
     monkeypatch.setattr(Suggesting, "suggest", stop)
     with pytest.raises(KeyboardInterrupt):
         trained(path=str(new), output=str(out), reporter=listener)
