@@ -158,26 +158,13 @@ def fit_chosen(
         words = given.words(name)
         return replace(words, texts=corpus.split(name).texts) if needs_texts else words
 
-    train, words, limit = corpus.gold_labels("train"), read("train"), given.machine.memory_limit
+    train, words = corpus.gold_labels("train"), read("train")
     if rows is not None:
         train, words = train.take(rows), drop_unused(words.take(rows))
     if any(hasattr(options, "pieces") for _, options in chosen):  # it compares documents
-        free_disk = shutil.disk_usage(given.session.folder).free
-        labels = train.gold.nnz / max(1, len(words))
-        most = None if limit is None else read_size(limit)
-        require_resources(
-            words,
-            labels,
-            len(corpus.labels),
-            most,
-            available_memory(),
-            free_disk,
-            given.session.reporter,
-        )
+        _require_room(given, words, train.gold.nnz / max(1, len(words)))
     source = CorpusRecord.read(given.session.run_path / "corpus").source
-    edits = None if source.get("label_edits") is None else Path(source["label_edits"])
-    if edits is not None and not edits.exists():  # the run was moved
-        edits = given.session.run_path / edits.name
+    edits = _find_edits(source, given.session.run_path)
     stoppable = checking(
         partial(given.session.check, "while scorers were fitted", "all scorers fitted")
     )
@@ -199,6 +186,28 @@ def fit_chosen(
             added=() if edits is None else [*read_label_edits(edits).added],
             rule=given.rule,
         )
+
+
+def _require_room(given: StageInputs, words: Documents, labels: float) -> None:
+    """Refuse what memory or disk cannot hold; `labels` that a document has on average."""
+    limit = given.machine.memory_limit
+    require_resources(
+        words,
+        labels,
+        len(given.corpus.labels),
+        None if limit is None else read_size(limit),
+        available_memory(),
+        shutil.disk_usage(given.session.folder).free,
+        given.session.reporter,
+    )
+
+
+def _find_edits(source: Mapping[str, Any], run_path: Path) -> Path | None:
+    """The table of edits of labels; in the run, where this was moved."""
+    if source.get("label_edits") is None:
+        return None
+    edits = Path(source["label_edits"])
+    return edits if edits.exists() else run_path / edits.name
 
 
 def _keep(given: StageInputs) -> KeptScorers:

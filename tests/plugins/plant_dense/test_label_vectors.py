@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pytest
 import torch
 from plant_backbones import MULTILINGUAL_FOLDERS, packaged
-from plant_datasets.synthetic_clinic import generate
 from plant_dense import DenseOptions, label_vectors
 from plant_dense.label_vectors import MeanStates, choose_examples, fit, read_beginnings
+from plant_formats.synthetic_clinic import generate
 from scipy.sparse import csr_array
 
 from plant_cli.api import ComponentError, Reason, TokenBatch
