@@ -166,7 +166,7 @@ def refuse_too_few(resamples: int) -> int:
     return resamples
 
 
-def split_names(given: Any) -> Any:
+def split_at_commas(given: Any) -> Any:
     """Names, of which several may stand together with commas between them."""
     if not isinstance(given, list):
         return given
@@ -174,7 +174,7 @@ def split_names(given: Any) -> Any:
     return [part for part in parts if part]
 
 
-MetricNames = Annotated[list[str], BeforeValidator(split_names)]
+MetricNames = Annotated[list[str], BeforeValidator(split_at_commas)]
 
 
 class ScoringOptions(Options):
