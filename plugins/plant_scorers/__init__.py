@@ -76,7 +76,10 @@ class NeighboursOptions(SimilarityOptions):
         gt=0,
     )
     lead: int = option(12, LEAD, ge=0)
-    names: bool = option(True, "Whether names of labels count as documents of their labels.")
+    names: bool = option(
+        True,
+        "Whether names of labels count as documents of theirs, where all documents are compared.",
+    )
     exact: int = option(
         MANY_DOCUMENTS,
         "Training documents up to which all are compared; beyond, those that share rare terms.",

@@ -29,7 +29,8 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     """
     pieces, views = options.cuts_words(len(given.documents)), list[Train]()
     gold, doc_ids = given.gold.astype(np.float32), [*given.doc_ids]
-    if options.names:
+    with_names = options.names and options.compares_all(len(given.documents))
+    if with_names:
         doc_ids += [f"“{name}”" for name in given.names.texts or ()]
         gold = csr_array(vstack([gold, _mark(given.label_of, gold.shape[1])], format="csr"))
     for lead in (None, options.lead) if options.lead else (None,):
@@ -38,7 +39,7 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
             for some in (given.documents, given.names)
         )
         train = Train.fit(documents, pieces=pieces, reporter=given.reporter)
-        views.append(train.add(names) if options.names else train)
+        views.append(train.add(names) if with_names else train)
     scorer = NeighbourScorer(
         options=options,
         views=views,
