@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from plant_report.drawing import draw_series, require_packages
 
@@ -120,16 +121,8 @@ def _read_space(options: SweepOptions) -> Space:
     space: Space = {}
     for text in options.over:
         key, _, given = text.partition("=")
-        ends = [parse_value(end, "--over") for end in given.split("..")] if ".." in given else []
-        if (
-            len(ends) == 2
-            and all(isinstance(end, int | float) for end in ends)
-            and ends[0] < ends[1]
-        ):
-            space[key] = Range(*ends)
-        elif given and not ends:
-            space[key] = parse_value(f"[{given}]", "--over")
-        if key not in space or "." not in key or key.startswith("data."):
+        tried = _read_tried(given)
+        if tried is None or "." not in key or key.startswith("data."):
             raise UsageError(
                 f"'{text}' gives nothing to try",
                 where="--over",
@@ -137,6 +130,7 @@ def _read_space(options: SweepOptions) -> Space:
                 "finetune.rate_head=1e-4,1e-3 or 1e-5..1e-2",
                 todo="write it like that; another corpus needs another run",
             )
+        space[key] = tried
     if not options.trials and any(isinstance(tried, Range) for tried in space.values()):
         raise UsageError(
             "a range has no end of values",
@@ -145,6 +139,17 @@ def _read_space(options: SweepOptions) -> Space:
             todo="add --trials 20",
         )
     return space
+
+
+def _read_tried(given: str) -> Range | list[Any] | None:
+    """A range, `1e-5..1e-2`, or values; None if the text is neither."""
+    if ".." not in given:
+        listed: list[Any] | None = parse_value(f"[{given}]", "--over") if given else None
+        return listed
+    ends = [parse_value(end, "--over") for end in given.split("..")]
+    numbers = [end for end in ends if isinstance(end, int | float)]
+    rising = len(ends) == len(numbers) == 2 and numbers[0] < numbers[1]
+    return Range(*numbers) if rising else None
 
 
 def _write_best(path: Path, recipe: str, values: Values) -> None:

@@ -101,66 +101,94 @@ def run_trials(
 
     A step that several trials share runs once. A trial that fails does not stop the others.
     """
-    until, more, stop = (
-        float("inf") if search.hours is None else time.monotonic() + 3600 * search.hours,
-        True,
-        None,
-    )
-    outcomes, began = dict[str, StepResult | PlantError](), dict[str, tuple[Trial, float]]()
-    going, ended = list[Trial](), dict[str, Trial]()
-    while True:
-        while (
-            more
-            and len(going) < runner.request.jobs
-            and (time.monotonic() < until or not (ended or going))
-        ):
-            proposal = next(proposals, None)
-            more = proposal is not None
-            going += [] if proposal is None else [_open(runner.request, *proposal)]
-        if not going:
-            break
-        for trial in going:
-            if (
-                trial.follow(outcomes)
-                and stop is None
-                and workers.room
-                and (step := trial.steps[0]).name not in workers.at_work
-            ):
-                began[step.name] = trial, time.monotonic()
-                workers.begin(step.name, run_below, trial.request, step.name)
-        if stop is not None and not workers.at_work:
-            raise stop
+    going = _Going(runner=runner, workers=workers, proposals=proposals, search=search)
+    while going.open_trials():
+        going.begin_steps()
         if not workers.at_work:
-            runner.require_going_on(going[0].folder)
-        for name, outcome in workers.wait():
-            trial, started = began[name]
+            if going.stop is not None:
+                raise going.stop
+            runner.require_going_on(going.trials[0].folder)
+        going.take_outcomes()
+        for trial in [trial for trial in going.trials if not trial.follow(going.outcomes)]:
+            going.end(trial)
+    ended = list(going.ended.values())
+    if all(trial.figure is None for trial in ended):
+        raise next(trial.error for trial in ended if trial.error is not None)
+    return ended, going.more and next(proposals, None) is not None
+
+
+@dataclass(kw_only=True)
+class _Going:
+    """Trials that go on, and those that have ended."""
+
+    runner: RequestRunner
+    workers: Workers
+    proposals: Iterator[Proposal]
+    search: Search
+    trials: list[Trial] = field(default_factory=list)
+    ended: dict[str, Trial] = field(default_factory=dict)  # by folder
+    outcomes: dict[str, StepResult | PlantError] = field(default_factory=dict)  # of steps
+    began: dict[str, tuple[Trial, float]] = field(default_factory=dict)  # steps at work
+    more: bool = True  # proposals are left
+    stop: Interrupted | None = None  # why nothing more begins
+    until: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if self.search.hours is not None:
+            self.until = time.monotonic() + 3600 * self.search.hours
+
+    def open_trials(self) -> bool:
+        """Open as many as there are jobs, while there is time, and one in any case; whether any
+        goes on.
+        """
+        request = self.runner.request
+        while self.more and len(self.trials) < request.jobs and self._in_time():
+            proposal = next(self.proposals, None)
+            self.more = proposal is not None
+            if proposal is not None:
+                self.trials.append(_open(request, *proposal))
+        return bool(self.trials)
+
+    def _in_time(self) -> bool:
+        return time.monotonic() < self.until or not (self.ended or self.trials)
+
+    def begin_steps(self) -> None:
+        """Begin the next step of each trial that no other trial is at."""
+        for trial in self.trials:
+            if not trial.follow(self.outcomes) or self.stop is not None or not self.workers.room:
+                continue
+            name = trial.steps[0].name
+            if name not in self.workers.at_work:
+                self.began[name] = trial, time.monotonic()
+                self.workers.begin(name, run_below, trial.request, name)
+
+    def take_outcomes(self) -> None:
+        """Wait for steps, and keep what they came to."""
+        for name, outcome in self.workers.wait():
+            trial, started = self.began[name]
             trial.seconds += time.monotonic() - started
             if isinstance(outcome, Interrupted):
-                stop = outcome
+                self.stop = outcome
             elif isinstance(outcome, StepResult | PlantError):
-                outcomes[name] = outcome
+                self.outcomes[name] = outcome
             else:
                 raise outcome
-        for trial in [trial for trial in going if not trial.follow(outcomes)]:
-            going.remove(trial)
-            if trial.error is None:
-                require_measured(
-                    search.metric, [name for name in search.figures if name in trial.summary]
-                )
-                trial.figure = trial.summary[search.metric]
-            trial.tell(trial.figure)
-            ended.setdefault(trial.folder, trial)
-            came = (
-                f"{search.metric} {100 * trial.figure:.1f}"
-                if trial.figure is not None
-                else f"failed: {trial.error}"
-            )
-            values = ", ".join(f"{key}={show_value(value)}" for key, value in trial.values.items())
-            system = "" if trial.system == FULL else f"{trial.system}, "
-            runner.request.reporter.note(f"trial {len(ended)}: {system}{values}: {came}")
-    if all(trial.figure is None for trial in ended.values()):
-        raise next(trial.error for trial in ended.values() if trial.error is not None)
-    return list(ended.values()), more and next(proposals, None) is not None
+
+    def end(self, trial: Trial) -> None:
+        """Judge a trial that has no steps left, and say what it reached."""
+        metric, figures = self.search.metric, self.search.figures
+        self.trials.remove(trial)
+        if trial.error is None:
+            require_measured(metric, [name for name in figures if name in trial.summary])
+            trial.figure = trial.summary[metric]
+        trial.tell(trial.figure)
+        self.ended.setdefault(trial.folder, trial)
+        came = f"failed: {trial.error}"
+        if trial.figure is not None:
+            came = f"{metric} {100 * trial.figure:.1f}"
+        values = ", ".join(f"{key}={show_value(value)}" for key, value in trial.values.items())
+        system = "" if trial.system == FULL else f"{trial.system}, "
+        self.runner.request.reporter.note(f"trial {len(self.ended)}: {system}{values}: {came}")
 
 
 def _open(request: Request, system: str, values: Values, tell: Tell) -> Trial:

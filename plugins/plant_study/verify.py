@@ -5,12 +5,13 @@ the predictions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from plant_cli.api import ArtefactError, Column, Result, StageContext, Table
+from plant_cli.api.context import Task
 from plant_cli.api.errors import first_names
 from plant_cli.data.records import STAGE_FILE, FileState
 from plant_cli.runs.damage import examine_run
@@ -19,6 +20,7 @@ from plant_study import VerifyOptions
 from plant_study.recomputing import Recomputed, recompute
 
 FILES_NAMED = 3  # files in a message
+Found = TypeVar("Found")
 
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
@@ -28,49 +30,47 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
     before = _read_records(run)
     with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
-        found: dict[str, list[FileState]] = {}
-        for name, files in examine_run(run):
-            found[name] = files
-            task.advance(1)
+        found = dict(_advancing(examine_run(run), task))
     _refuse_written(run, before)
     wrong = [file for files in found.values() for file in files if file.state != "whole"]
     again: list[Recomputed] = []
     if options.recompute and not wrong:  # damaged files are not computed from
         with context.reporter.progress("computing figures again", None, "evaluations") as task:
-            for one in recompute(run, context.request, context.runner):
-                again.append(one)
-                task.advance(1)
+            again = list(_advancing(recompute(run, context.request, context.runner), task))
         _refuse_written(run, before)
-    different = [one for one in again if one.different]
     tables = [_count(run.path, found)]
-    if wrong:
-        rows = [[str(file.path.relative_to(run.path)), file.state] for file in wrong]
-        tables.append(
-            Table(
-                title="Not what was written",
-                columns=[Column(name="file"), Column(name="state")],
-                rows=rows,
-            )
-        )
+    tables += [_list_wrong(run.path, wrong)] if wrong else []
+    tables += [_list_again(again)] if again else []
     return Result(
-        tables=[*tables, *([_list_again(again)] if again else [])],
+        tables=tables,
         data={
             "folders": {
                 name: {file.name: file.state for file in files} for name, files in found.items()
             },
             "whole": not wrong,
-            "recomputed": {
-                one.folder: {
-                    "numbers": one.numbers,
-                    "different": list(one.different),
-                    "not_computed": one.reason,
-                }
-                for one in again
-            },
+            "recomputed": {one.folder: _tell(one) for one in again},
         },
         failure=_explain(run.path, wrong, sum(map(len, found.values())))
         if wrong
-        else _explain_different(run.path, different),
+        else _explain_different(run.path, [one for one in again if one.different]),
+    )
+
+
+def _advancing(found: Iterable[Found], task: Task) -> Iterator[Found]:
+    for one in found:
+        yield one
+        task.advance(1)
+
+
+def _tell(one: Recomputed) -> dict[str, Any]:
+    return {"numbers": one.numbers, "different": list(one.different), "not_computed": one.reason}
+
+
+def _list_wrong(run: Path, wrong: Sequence[FileState]) -> Table:
+    return Table(
+        title="Not what was written",
+        columns=[Column(name="file"), Column(name="state")],
+        rows=[[str(file.path.relative_to(run)), file.state] for file in wrong],
     )
 
 
