@@ -186,18 +186,28 @@ def _find_edits(
         if label not in current or label in mapping
     }
     needed = {one for found in successors.values() for one in found}
-    for label, row in current.items():
-        fresh = row["title"] and label not in (earlier or ())
-        if label not in old and (label in needed or fresh):
-            yield _edit("add", label, title=row["title"], description=row["description"])
-    for label, title in old.items():
-        renamed = current[label]["title"] if label in current else None
-        if renamed and renamed != (title or label):
-            yield _edit("rename" if title else "title", label, title=renamed)
+    fresh = {label for label, row in current.items() if row["title"]} - {*(earlier or ())}
+    yield from _list_added(current, (fresh | needed) - old.keys())
+    yield from _find_renamed(current, old)
     for label, found in successors.items():
         kind = ("retire", "merge", "split")[min(len(found), 2)]
         if found != [label] and (found or earlier is None or label in earlier):
             yield _edit(kind, label, title=old[label], into=_join(found))
+
+
+def _list_added(current: Mapping[str, Row], added: Collection[str]) -> Iterator[Row]:
+    """Labels that the run does not have, in the order of the vocabulary."""
+    for label, row in current.items():
+        if label in added:
+            yield _edit("add", label, title=row["title"], description=row["description"])
+
+
+def _find_renamed(current: Mapping[str, Row], old: Mapping[str, str | None]) -> Iterator[Row]:
+    """Labels whose title is another one now, or that had none."""
+    for label, title in old.items():
+        renamed = current[label]["title"] if label in current else None
+        if renamed and renamed != (title or label):
+            yield _edit("rename" if title else "title", label, title=renamed)
 
 
 def _follow(

@@ -360,26 +360,26 @@ def _correct(
     for row in rows:
         documents[row.doc_id].append(row)
     for doc_id, found in documents.items():
-        decided = [row for row in found if row.decision and (doc_id, row.label) not in conflicts]
-        if not decided and not keep:
-            continue
-        text, gold = known[doc_id]
-        said = {row.label: row.decision for row in decided}
-        assigned = [
-            row.label
-            for row in found
-            if keep and row.band == ASSIGN and (doc_id, row.label) not in conflicts
-        ]
-        labels = dict.fromkeys(
-            [*gold, *assigned, *(label for label, decision in said.items() if decision == ACCEPT)]
-        )
-        yield {
-            "doc_id": doc_id,
-            "text": text,
-            "labels": [label for label in labels if said.get(label) != REJECT_LABEL],
-            "reviewer": ", ".join(dict.fromkeys(row.who for row in decided)),
-            "time": max(decided, key=lambda row: row.moment).time if decided else "",
-        }
+        agreed = [row for row in found if (doc_id, row.label) not in conflicts]
+        decided = [row for row in agreed if row.decision]
+        if decided or keep:
+            assigned = [row.label for row in agreed if keep and row.band == ASSIGN]
+            text, gold = known[doc_id]
+            yield {
+                "doc_id": doc_id,
+                "text": text,
+                "labels": _correct_labels([*gold, *assigned], decided),
+                "reviewer": ", ".join(dict.fromkeys(row.who for row in decided)),
+                "time": max(decided, key=lambda row: row.moment).time if decided else "",
+            }
+
+
+def _correct_labels(before: Iterable[str], decided: Sequence[ReviewedRow]) -> list[str]:
+    """Labels with those that were accepted, and without those rejected."""
+    said = {row.label: row.decision for row in decided}
+    accepted = [label for label, decision in said.items() if decision == ACCEPT]
+    labels = dict.fromkeys([*before, *accepted])
+    return [label for label in labels if said.get(label) != REJECT_LABEL]
 
 
 def _tell(

@@ -60,20 +60,8 @@ def measure(context: StageContext, options: ReviewAgreementOptions) -> Result:
             ],
         )
     ]
-    if len(pairs) > 1:
-        tables.append(
-            Table(
-                title="By pairs of people",
-                columns=[Column(name="people"), *_columns("labels decided on")],
-                rows=[
-                    [" and ".join(pair), found.units, *_show(found)]
-                    for pair, found in pairs[:SHOWN]
-                ],
-                notes=_more(len(pairs)),
-            )
-        )
-    if conflicts:
-        tables.append(_list_conflicts(conflicts))
+    tables += [_list_pairs(pairs)] if len(pairs) > 1 else []
+    tables += [_list_conflicts(conflicts)] if conflicts else []
     return Result(
         tables=tables,
         data={
@@ -81,16 +69,22 @@ def measure(context: StageContext, options: ReviewAgreementOptions) -> Result:
             "documents": documents,
             **_data(whole),
             "by_people": [{"people": list(pair), **_data(found)} for pair, found in pairs],
-            "conflicts": [
-                {
-                    "doc_id": doc_id,
-                    "label": label,
-                    "title": found[0].title,
-                    "decisions": {row.who: row.decision for row in found},
-                }
-                for (doc_id, label), found in conflicts.items()
-            ],
+            "conflicts": [_tell(*pair, found) for pair, found in conflicts.items()],
         },
+    )
+
+
+def _tell(doc_id: str, label: str, found: Sequence[ReviewedRow]) -> dict[str, Any]:
+    decisions = {row.who: row.decision for row in found}
+    return {"doc_id": doc_id, "label": label, "title": found[0].title, "decisions": decisions}
+
+
+def _list_pairs(pairs: Sequence[tuple[tuple[str, str], Agreement]]) -> Table:
+    return Table(
+        title="By pairs of people",
+        columns=[Column(name="people"), *_columns("labels decided on")],
+        rows=[[" and ".join(pair), found.units, *_show(found)] for pair, found in pairs[:SHOWN]],
+        notes=_more(len(pairs)),
     )
 
 
