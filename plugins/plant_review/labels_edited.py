@@ -268,18 +268,23 @@ def _tabulate(
     ]
     if len(shown) < len(rows):
         notes.append(f"the {OF_EACH_KIND} of each kind with most training documents are shown")
+    notes += _tell_taken(rows, titles)
+    return Table(title=title, columns=columns, rows=cells, notes=notes)
+
+
+def _tell_taken(rows: Sequence[Row], titles: Mapping[str, str | None]) -> list[str]:
+    """A line on labels that take a title which another one had, if there are any."""
     before = {name: label for label, name in titles.items()}
     taken = [
         (row["label"], before[row["title"]])
         for row in rows
         if row["edit"] == "rename" and row["title"] in before
     ]
-    if taken:
-        notes.append(
-            f"{len(taken):,} labels take a title that another one had, such as '{taken[0][0]}' "
-            f"that of '{taken[0][1]}'"
-        )
-    return Table(title=title, columns=columns, rows=cells, notes=notes)
+    return [
+        f"{len(taken):,} labels take a title that another one had, such as '{label}' "
+        f"that of '{other}'"
+        for label, other in taken[:1]
+    ]
 
 
 def apply(context: StageContext, options: LabelsApplyOptions) -> Result:

@@ -131,51 +131,67 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             **known,
             **{doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()},
         }
-    decided, refused = list[ReviewedRow](), list[tuple[ReviewedRow, str]]()
-    for row in named:
-        if row.doc_id not in known:
-            refused.append((row, "the document is not known"))
-        elif not _begins_alike(row.text, known[row.doc_id][0]):
-            refused.append((row, "the sheet shows another text of this document"))
-        else:
-            decided.append(row)
-    decided = take_latest(decided)
+    refused = [(row, why) for row in named if (why := _find_fault(row, known))]
+    faulty = {id(row) for row, _ in refused}
+    decided = take_latest([row for row in named if id(row) not in faulty])
     conflicts = find_conflicts(decided)
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
     unused = [*lost, *refused]
     if not records:
-        reasons = (
-            f"{why} ({show_count(count, 'row')})"
-            for why, count in Counter(why for _, why in unused).items()
-        )
-        raise UsageError(
-            "; ".join(("no document has a decision that can be used", *reasons)),
-            where=", ".join(options.sheets),
-            expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and "
-            "labels as they were exported",
-            todo="review the sheet first; `--undecided keep` takes what is assigned; --texts "
-            "names the file with the texts",
-        )
+        raise _nothing_decided(options.sheets, unused)
     if unused:
         _keep_aside(context, unused, name_beside(output.with_suffix(".jsonl"), "aside"), known)
     if into is None:
         write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
     else:
-        corrected = {
-            places[one["doc_id"]]: one["labels"] for one in records if one["doc_id"] in places
-        }
-        added = [
-            (one["doc_id"], one["text"], one["labels"])
-            for one in records
-            if one["doc_id"] not in places
-        ]
-        into.write(corrected, added, output)
-        done = (
-            f"labels corrected in {show_count(len(corrected), 'row')}, "
-            f"{show_count(len(added), 'row')} added"
-        )
+        done = _write_into(into, records, places, output)
         context.reporter.note(f"{output} is {options.into}: {done}")
     return _tell(decided, records, conflicts, output)
+
+
+def _find_fault(row: ReviewedRow, known: Known) -> str:
+    """Why a decision cannot be used; empty if it can."""
+    if row.doc_id not in known:
+        return "the document is not known"
+    alike = _begins_alike(row.text, known[row.doc_id][0])
+    return "" if alike else "the sheet shows another text of this document"
+
+
+def _nothing_decided(
+    sheets: Sequence[str], unused: Iterable[tuple[ReviewedRow, str]]
+) -> UsageError:
+    reasons = (
+        f"{why} ({show_count(count, 'row')})"
+        for why, count in Counter(why for _, why in unused).items()
+    )
+    return UsageError(
+        "; ".join(("no document has a decision that can be used", *reasons)),
+        where=", ".join(sheets),
+        expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and "
+        "labels as they were exported",
+        todo="review the sheet first; `--undecided keep` takes what is assigned; --texts "
+        "names the file with the texts",
+    )
+
+
+def _write_into(
+    table: LabelledTable,
+    records: Sequence[Mapping[str, Any]],
+    places: Mapping[str, int],
+    output: Path,
+) -> str:
+    """Write a person's own table with the corrected labels; what was done, in words."""
+    corrected = {places[one["doc_id"]]: one["labels"] for one in records if one["doc_id"] in places}
+    added = [
+        (one["doc_id"], one["text"], one["labels"])
+        for one in records
+        if one["doc_id"] not in places
+    ]
+    table.write(corrected, added, output)
+    return (
+        f"labels corrected in {show_count(len(corrected), 'row')}, "
+        f"{show_count(len(added), 'row')} added"
+    )
 
 
 def _keep_aside(
@@ -290,13 +306,18 @@ def _all_texts(
     context: StageContext, options: ReviewImportOptions, corpus: Corpus
 ) -> Iterator[tuple[str, str]]:
     """The documents that a sheet may be about, with their texts."""
+    yield from _given_texts(context, options)
+    for name in corpus.sizes:
+        split = corpus.split(name)
+        yield from zip(split.doc_ids, split.texts, strict=True)
+
+
+def _given_texts(context: StageContext, options: ReviewImportOptions) -> Iterator[tuple[str, str]]:
+    """The documents of --texts."""
     if options.texts is not None:
         reader = _reader(context, options.text_column, options.id_column)
         for ids, texts in reader.open(options.texts).blocks:
             yield from zip(ids, texts, strict=True)
-    for name in corpus.sizes:
-        split = corpus.split(name)
-        yield from zip(split.doc_ids, split.texts, strict=True)
 
 
 def _find_texts(
@@ -308,15 +329,9 @@ def _find_texts(
     wanted = {row.doc_id for row in rows}
     known: dict[str, tuple[str, Sequence[str]]] = {}
     whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
-    if options.texts is not None:
-        for ids, texts in (
-            _reader(context, options.text_column, options.id_column).open(options.texts).blocks
-        ):
-            known |= {
-                doc_id: (text, ())
-                for doc_id, text in zip(ids, texts, strict=True)
-                if doc_id in wanted - whole.keys()
-            }
+    for doc_id, text in _given_texts(context, options):
+        if doc_id in wanted and doc_id not in whole:
+            known[doc_id] = text, ()
     for name in corpus.sizes:
         if wanted <= known.keys():
             break
@@ -325,13 +340,8 @@ def _find_texts(
             if doc_id in wanted - known.keys() and (
                 doc_id not in whole or whole[doc_id] == split.texts[at]
             ):
-                gold = [
-                    corpus.labels.ids[label]
-                    for label in split.gold.indices[
-                        split.gold.indptr[at] : split.gold.indptr[at + 1]
-                    ]
-                ]
-                known[doc_id] = (split.texts[at], gold)
+                gold = split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]
+                known[doc_id] = split.texts[at], [corpus.labels.ids[label] for label in gold]
     return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}
 
 

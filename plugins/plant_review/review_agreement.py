@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Column, Result, StageContext, Table, UsageError
+from plant_cli.api import Column, Reporter, Result, StageContext, Table, UsageError
 from plant_cli.api.errors import first_names
 from plant_cli.data.printed_tables import show_count
 from plant_review import ReviewAgreementOptions
@@ -23,30 +23,14 @@ Decisions = dict[str, str]  # by person
 
 def measure(context: StageContext, options: ReviewAgreementOptions) -> Result:
     """Compare what people decided on the same label of the same document."""
-    rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
-    decided = [row for row in take_latest(rows) if row.decision]
-    units = defaultdict[tuple[str, str], Decisions](dict)
-    for row in decided:
-        units[row.doc_id, row.label or row.title][row.who] = row.decision
+    decided, units = _read_decisions(options.sheets, context.reporter)
     shared = {unit: found for unit, found in units.items() if len(found) > 1}
     people = list(dict.fromkeys(row.who for row in decided))
     if not shared:
-        raise UsageError(
-            "no label of a document was decided on by two people",
-            where=", ".join(options.sheets),
-            expected="decisions of several people on the same documents, such as those of `plant "
-            f"serve --queue FILE --people 2`; who decided here: {first_names(people, PEOPLE_NAMED)}"
-            if people
-            else "decisions in the column decision",
-            todo="let another person decide on the same documents, under a name of their own",
-        )
+        raise _nothing_shared(options.sheets, people)
     whole = measure_agreement([list(found.values()) for found in shared.values()])
-    pairs = [
-        (pair, found)
-        for pair in combinations(people, 2)
-        if (found := _compare(shared, *pair)).units
-    ]
-    pairs.sort(key=lambda one: -one[1].units)
+    compared = [(pair, _compare(shared, *pair)) for pair in combinations(people, 2)]
+    pairs = sorted((one for one in compared if one[1].units), key=lambda one: -one[1].units)
     conflicts = find_conflicts(decided)
     documents = len({doc_id for doc_id, _ in shared})
     tables = [
@@ -72,6 +56,30 @@ def measure(context: StageContext, options: ReviewAgreementOptions) -> Result:
             "conflicts": [_tell(*pair, found) for pair, found in conflicts.items()],
         },
     )
+
+
+def _nothing_shared(sheets: Sequence[str], people: Sequence[str]) -> UsageError:
+    return UsageError(
+        "no label of a document was decided on by two people",
+        where=", ".join(sheets),
+        expected="decisions of several people on the same documents, such as those of `plant "
+        f"serve --queue FILE --people 2`; who decided here: {first_names(people, PEOPLE_NAMED)}"
+        if people
+        else "decisions in the column decision",
+        todo="let another person decide on the same documents, under a name of their own",
+    )
+
+
+def _read_decisions(
+    sheets: Sequence[str], reporter: Reporter
+) -> tuple[list[ReviewedRow], dict[tuple[str, str], Decisions]]:
+    """The last decisions in some sheets, and those on each label of each document."""
+    rows = [row for sheet in sheets for row in read_sheet(Path(sheet), reporter)]
+    decided = [row for row in take_latest(rows) if row.decision]
+    units = defaultdict[tuple[str, str], Decisions](dict)
+    for row in decided:
+        units[row.doc_id, row.label or row.title][row.who] = row.decision
+    return decided, units
 
 
 def _tell(doc_id: str, label: str, found: Sequence[ReviewedRow]) -> dict[str, Any]:

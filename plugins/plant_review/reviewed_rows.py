@@ -66,14 +66,7 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
     """
     frame, above = _read_table(path, reporter)
     frame = frame.rename({name: name.strip().lower() for name in frame.columns})
-    missing = [name for name in _NEEDED if name not in frame.columns]
-    if missing:
-        raise DataError(
-            f"the sheet has no column '{missing[0]}'",
-            where=f"{path}{_name_sheets(path)}",
-            expected=f"the columns of `plant review export`: {', '.join(REVIEW_COLUMNS)}",
-            todo="name the columns as they were",
-        )
+    _require_columns(frame, path)
     own = {
         "who": path.stem,
         "time": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
@@ -105,6 +98,17 @@ def read_sheet(path: Path, reporter: Reporter) -> list[ReviewedRow]:
             f"{listed}"
         )
     return rows
+
+
+def _require_columns(frame: pl.DataFrame, path: Path) -> None:
+    missing = [name for name in _NEEDED if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"the sheet has no column '{missing[0]}'",
+            where=f"{path}{_name_sheets(path)}",
+            expected=f"the columns of `plant review export`: {', '.join(REVIEW_COLUMNS)}",
+            todo="name the columns as they were",
+        )
 
 
 def take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
