@@ -22,6 +22,7 @@ from plant_cli.api import (
     DataSection,
     Interrupted,
     Purpose,
+    Request,
     Result,
     StageContext,
     Table,
@@ -303,13 +304,7 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
     edits = _check(context, source, rows, options.edits)
     file, kept = target / KEPT_EDITS, [name for name in REMADE if options.train or name != PLANTED]
     if target.exists() and any(target.iterdir()):
-        if not file.exists() or read_edit_rows(file) != _all_rows(source, rows):
-            raise UsageError(
-                f"'{target}' exists already, and is no run with these edits",
-                where=str(target.absolute()),
-                expected="a new folder, or one in which the same command was stopped",
-                todo="name another one: --run NEW",
-            )
+        _require_same_edits(source, target, rows)
     else:
         _copy(source, target, rows, kept)
     flags = {
@@ -319,13 +314,7 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
     }
     request = replace(context.request, resume=True, grow=True, force=True, recipe=None, flags=flags)
     stages = [name for name in kept if StageFolder(target / name).last_record() is not None]
-    try:
-        results = {name: context.runner.run_stage(request, name) for name in stages}
-    except Interrupted as error:
-        again = "the same command goes on where it stopped"
-        raise Interrupted(
-            error.what, where=error.where, expected="all stages of the new run", todo=again
-        ) from error
+    results = _run_stages(context, request, stages)
     counts = dict(edits.counts)
     if split := counts.get("split"):
         said = (
@@ -345,6 +334,30 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
         summary=counts,
         next_step=f"plant suggest --run {shlex.quote(str(target))} --text '…'",
     )
+
+
+def _require_same_edits(source: Run, target: Path, rows: Sequence[Row]) -> None:
+    """Refuse a folder that is not what the same command left."""
+    file = target / KEPT_EDITS
+    if not file.exists() or read_edit_rows(file) != _all_rows(source, rows):
+        raise UsageError(
+            f"'{target}' exists already, and is no run with these edits",
+            where=str(target.absolute()),
+            expected="a new folder, or one in which the same command was stopped",
+            todo="name another one: --run NEW",
+        )
+
+
+def _run_stages(
+    context: StageContext, request: Request, stages: Sequence[str]
+) -> dict[str, Result]:
+    try:
+        return {name: context.runner.run_stage(request, name) for name in stages}
+    except Interrupted as error:
+        again = "the same command goes on where it stopped"
+        raise Interrupted(
+            error.what, where=error.where, expected="all stages of the new run", todo=again
+        ) from error
 
 
 def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) -> ChangedLabels:

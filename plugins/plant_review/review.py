@@ -119,18 +119,12 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     known = _find_texts(context, options, corpus, named)
     named = _find_changed(context, options, corpus, named, known)
     known = {**_find_texts(context, options, corpus, named), **known}
-    places = (
-        {}
-        if into is None
-        else into.find(
-            {doc_id: text for doc_id, (text, _) in known.items()}, {row.doc_id for row in named}
-        )
-    )
+    places: dict[str, int] = {}
     if into is not None:
-        known = {
-            **known,
-            **{doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()},
-        }
+        texts = {doc_id: text for doc_id, (text, _) in known.items()}
+        places = into.find(texts, {row.doc_id for row in named})
+        own = {doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()}
+        known = {**known, **own}
     refused = [(row, why) for row in named if (why := _find_fault(row, known))]
     faulty = {id(row) for row, _ in refused}
     decided = take_latest([row for row in named if id(row) not in faulty])
@@ -337,9 +331,8 @@ def _find_texts(
             break
         split = corpus.split(name)
         for at, doc_id in enumerate(split.doc_ids):
-            if doc_id in wanted - known.keys() and (
-                doc_id not in whole or whole[doc_id] == split.texts[at]
-            ):
+            wants = doc_id in wanted - known.keys()
+            if wants and whole.get(doc_id, split.texts[at]) == split.texts[at]:
                 gold = split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]
                 known[doc_id] = split.texts[at], [corpus.labels.ids[label] for label in gold]
     return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}
