@@ -11,6 +11,8 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 import torch
+from plant_network import backbone_checks as backbones
+from plant_network import loss_checks as losses
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
@@ -40,10 +42,8 @@ from plant_cli.api import (
     TokenBatch,
     option,
 )
-from plant_cli.testing import backbone_checks as backbones
 from plant_cli.testing import checklist as specs
 from plant_cli.testing import dataset_checks as datasets
-from plant_cli.testing import loss_checks as losses
 from plant_cli.testing import metric_checks as metrics
 from plant_cli.testing import scorer_checks as scorers
 from plant_cli.testing import shortlist_checks as shortlists

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 
+from plant_review.reviewed_rows import read_sheet
+
 from plant_cli.api import SilentReporter
-from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, read_sheet
+from plant_cli.scoring.review_sheets import REVIEW_COLUMNS
 from tests.web.clinic_server import TEXT
 from tests.web.page_looks import bands, decisions, lit, spoken, status
 

@@ -19,9 +19,9 @@ from plant_awd_lstm import (
 )
 from plant_awd_lstm.language_model import fit_vocabulary
 from plant_awd_lstm.lstm_backbone import AwdLstmBackbone, load
+from plant_network import backbone_checks as backbones
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, TrainingError
-from plant_cli.testing import backbone_checks as backbones
 from plant_cli.testing.checklist import checks_of
 
 LONG = "the patient was admitted with fever and cough . no evidence of fracture"

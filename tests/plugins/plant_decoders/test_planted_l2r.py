@@ -23,13 +23,13 @@ from plant_decoders.planted_l2r import (
     masked_log_softmax,
     masked_softmax,
 )
+from plant_network import decoder_checks as decoders
 from references import assert_equal, random_tensors, upstream_of
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
 from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, TrainingError
 from plant_cli.data.tensors import read_tensors, write_tensors
-from plant_cli.testing import decoder_checks as decoders
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))

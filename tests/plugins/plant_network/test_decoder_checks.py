@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from plant_network import decoder_checks as decoders
 from torch import Tensor, nn
 
 from plant_cli.api import DecoderShape, DecoderSpec, Gathered, GroupedReading, Reading
-from plant_cli.testing import decoder_checks as decoders
 from plant_cli.testing.checklist import checks_of
 from tests.testing.test_checks import stopped
 
