@@ -27,19 +27,17 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     """Vectors of the training documents, and of names; left-out scores compare a document with
     the others.
     """
-    pieces, views = options.cuts_words(len(given.documents)), list[Train]()
+    pieces, read = options.cuts_words(len(given.documents)), [(given.documents, given.names)]
+    if options.lead:
+        read.append(
+            (cut_leads(given.documents, options.lead), cut_leads(given.names, options.lead))
+        )
+    views = [Train.fit(some, pieces=pieces, reporter=given.reporter) for some, _ in read]
     gold, doc_ids = given.gold.astype(np.float32), [*given.doc_ids]
-    with_names = options.names and options.compares_all(len(given.documents))
-    if with_names:
+    if options.names and options.compares_all(len(given.documents)):
+        views = [view.add(names) for view, (_, names) in zip(views, read, strict=True)]
         doc_ids += [f"“{name}”" for name in given.names.texts or ()]
         gold = csr_array(vstack([gold, _mark(given.label_of, gold.shape[1])], format="csr"))
-    for lead in (None, options.lead) if options.lead else (None,):
-        documents, names = (
-            some if lead is None else cut_leads(some, lead)
-            for some in (given.documents, given.names)
-        )
-        train = Train.fit(documents, pieces=pieces, reporter=given.reporter)
-        views.append(train.add(names) if with_names else train)
     scorer = NeighbourScorer(
         options=options,
         views=views,
