@@ -34,7 +34,7 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
         )
     views = [Train.fit(some, pieces=pieces, reporter=given.reporter) for some, _ in read]
     gold, doc_ids = given.gold.astype(np.float32), [*given.doc_ids]
-    if options.names and options.compares_all(len(given.documents)):
+    if options.names and options.compares_all(len(given.documents) + len(given.names)):
         views = [view.add(names) for view, (_, names) in zip(views, read, strict=True)]
         doc_ids += [f"“{name}”" for name in given.names.texts or ()]
         gold = csr_array(vstack([gold, _mark(given.label_of, gold.shape[1])], format="csr"))
